@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -225,7 +226,7 @@ func (p *Policies) failure(op string, kind error, what string) error {
 
 // sdkFailure makes a tables.Error of an error of the SDK.
 func (p *Policies) sdkFailure(op string, err error) *tables.Error {
-	e := tables.ServiceError(op, p.table.Name(), err)
+	e := core.ServiceError(op, p.table.Name(), err)
 	switch {
 	case e.Code == "TableBeingDeleted":
 		e.Kind = tables.ErrBeingDeleted

@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -55,7 +55,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	if len(all) == 0 {
 		return tables.Report{}, errs.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
 	}
-	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(all[0].Account()).Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
+	ctx, operation := (*core.Account)(all[0].Account()).Telemetry().Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
 	defer func() { operation.End(err) }()
 	b := &backing{vault: v, name: name, tables: all}
 	var sources, sets []string // each with the address of its account

@@ -8,11 +8,11 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -33,7 +33,7 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 	if err != nil {
 		return tables.Report{}, err
 	}
-	ctx, span := tables.InternalsOf(rows.Open).Telemetry(first.Account()).Begin(ctx, telemetry.Tables, opCompare, first.Name())
+	ctx, span := (*core.Account)(first.Account()).Telemetry().Begin(ctx, telemetry.Tables, opCompare, first.Name())
 	defer func() { span.End(err) }()
 	r := newRun(opCompare, o, "%s %s", nameOf(first), nameOf(second))
 	ranges := o.ranges()
@@ -211,7 +211,7 @@ func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.
 	if index < 0 {
 		return tables.Report{}, errs.Invalidf(opCompare, "the backup has no table %q; Vault.Manifest lists its tables", name)
 	}
-	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(table.Account()).Begin(ctx, telemetry.Tables, opCompare, table.Name())
+	ctx, operation := (*core.Account)(table.Account()).Telemetry().Begin(ctx, telemetry.Tables, opCompare, table.Name())
 	defer func() { operation.End(err) }()
 	r := newRun(opCompare, o, "%s %s %s", c.Run, name, nameOf(table))
 	var parts []part

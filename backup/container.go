@@ -13,8 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -60,7 +60,7 @@ func ofBlob(err error) error {
 	case wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet"):
 		return &tables.Error{Kind: tables.ErrExists, Err: wire.Redact(err)}
 	}
-	return tables.InternalsOf(rows.Open).Failure(err)
+	return core.Failure(err)
 }
 
 func (b blobs) get(ctx context.Context, name string, limit int64) ([]byte, error) {

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -45,7 +45,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	if from.Same(to) {
 		return Result{}, errs.Wiringf(opCopy, to.Name(), "source and destination are the same table; give another destination")
 	}
-	ctx, span := tables.InternalsOf(rows.Open).Telemetry(from.Account()).Begin(ctx, telemetry.Tables, opCopy, from.Name())
+	ctx, span := (*core.Account)(from.Account()).Telemetry().Begin(ctx, telemetry.Tables, opCopy, from.Name())
 	defer func() { span.End(err) }()
 	r := newRun(opCopy, o, "%s %s %d %t", nameOf(from), nameOf(to), o.Existing, o.DryRun)
 	ranges := o.ranges()
@@ -55,9 +55,9 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	}
 	w := &writer{r, to}
 	scan := tablescan.Scan[*copied]{
-		Table: from, Ranges: ranges, Readers: o.Concurrency, Plain: true,
+		Table: (*core.Table)(from), Ranges: ranges, Readers: o.Concurrency, Plain: true,
 		New: func() *copied { return &copied{} },
-		Row: func(_ context.Context, p *copied, row *tables.RawRow) error {
+		Row: func(_ context.Context, p *copied, row *core.Row) error {
 			if why := unreadable(row); why != nil {
 				p.left = append(p.left, Difference{Kind: Unreadable, Table: from.Name(), Key: row.Key, Err: why})
 				return nil
@@ -95,7 +95,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 
 // copied is a page of rows to write.
 type copied struct {
-	writes  []tables.RawWrite
+	writes  []core.Write
 	outside int64
 	left    []Difference // the rows that cannot be copied
 }
@@ -107,7 +107,7 @@ func usable(op string, ordered bool, all ...*tables.Table) error {
 		if t == nil {
 			return errs.Wiringf(op, "", "a table is nil; make it with Account.Table")
 		}
-		if err := tables.InternalsOf(rows.Open).Raw(t).Usable(); err != nil {
+		if err := (*core.Table)(t).Usable(); err != nil {
 			return errs.Wiringf(op, "", "%w", err)
 		}
 		if ordered && t.Account().IsCosmos() {
@@ -141,22 +141,22 @@ type writer struct {
 }
 
 // row returns the write of a row. The caller must not use properties afterwards.
-func (w *writer) row(key tables.Key, properties tables.Properties) tables.RawWrite {
+func (w *writer) row(key tables.Key, properties tables.Properties) core.Write {
 	verb := wire.VerbInsert
 	if w.options.Existing == ReplaceExisting {
 		verb = wire.VerbReplace // without an ETag, a replace inserts the row or overwrites any version
 	}
-	return tables.RawWrite{Verb: verb, Key: key, Properties: properties, Plain: true}
+	return core.Write{Verb: verb, Key: key, Properties: properties, Plain: true}
 }
 
 // byKey compares writes by their keys.
-func byKey(a, b tables.RawWrite) int {
+func byKey(a, b core.Write) int {
 	return cmp.Or(compoundkey.Compare(a.Key.Partition, b.Key.Partition), compoundkey.Compare(a.Key.Row, b.Key.Row))
 }
 
 // transactions splits writes, which are in the order of their keys, into transactions.
-func transactions(all []tables.RawWrite) iter.Seq[[]tables.RawWrite] {
-	return func(yield func([]tables.RawWrite) bool) {
+func transactions(all []core.Write) iter.Seq[[]core.Write] {
+	return func(yield func([]core.Write) bool) {
 		var line []byte
 		begin, size := 0, 0
 		for i := range all {
@@ -182,7 +182,7 @@ func transactions(all []tables.RawWrite) iter.Seq[[]tables.RawWrite] {
 //
 // Requests: 1. If a row exists or the response is lost: 1 for each 1,000 rows of the destination between the first and the last key, at
 // most 4; then 1 for each row not found by these; and 1 for the remaining writes.
-func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err error) {
+func (w *writer) commit(ctx context.Context, writes []core.Write) (err error) {
 	for round := range maxRounds {
 		if round > 0 || w.options.DryRun {
 			if writes, err = w.left(ctx, writes); err != nil || len(writes) == 0 {
@@ -193,7 +193,7 @@ func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err erro
 				return nil
 			}
 		}
-		_, err = tables.InternalsOf(rows.Open).Raw(w.table).Commit(ctx, w.op, writes, rowwriter.NewWriteID())
+		_, err = (*core.Table)(w.table).Commit(ctx, w.op, writes, rowwriter.NewWriteID())
 		switch {
 		case err == nil:
 			w.count(func(r *Result) {
@@ -219,12 +219,12 @@ func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err erro
 }
 
 // left reads the destination and returns the writes that are still to be sent.
-func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.RawWrite, error) {
+func (w *writer) left(ctx context.Context, writes []core.Write) ([]core.Write, error) {
 	there, err := w.there(ctx, writes)
 	if err != nil {
 		return nil, err
 	}
-	var left []tables.RawWrite
+	var left []core.Write
 	var scratch []byte
 	var differ []Difference
 	unchanged := 0
@@ -265,7 +265,7 @@ func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.R
 // there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that
 // cannot be read has a nil line. If the destination has many other rows between these keys, it reads each row with a
 // request of its own.
-func (w *writer) there(ctx context.Context, writes []tables.RawWrite) (map[string][]byte, error) {
+func (w *writer) there(ctx context.Context, writes []core.Write) (map[string][]byte, error) {
 	wanted := make(map[string]bool, len(writes))
 	for i := range writes {
 		wanted[writes[i].Key.Row] = true

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
@@ -77,7 +78,7 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	if len(targets) == 0 {
 		return Result{}, errs.Wiringf(opRestore, backup, "there are no targets; name a table of the backup and the table to write it to")
 	}
-	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(targets[0].To.Account()).Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
+	ctx, operation := (*core.Account)(targets[0].To.Account()).Telemetry().Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
 	defer func() { operation.End(err) }()
 	x := &restoring{run: newRun(opRestore, o, "%s %q %d %t", c.Run, names, o.Existing, o.DryRun), vault: v}
 	for _, w := range writers {
@@ -168,7 +169,7 @@ func (d intervals) with(task int) intervals {
 // loaded is a chunk that was read.
 type loaded struct {
 	index   int
-	writes  []tables.RawWrite
+	writes  []core.Write
 	outside int64
 	err     error
 }
@@ -255,7 +256,7 @@ func (x *restoring) load(ctx context.Context, index int) loaded {
 		l.err = err
 		return l
 	}
-	var all []tables.RawWrite
+	var all []core.Write
 	l.err = x.vault.rows(x.op, t.entry, lines, func(row *rowreader.Row[tables.Property]) error {
 		key := rangescan.Key{Partition: row.Partition, Row: row.Row}
 		if !slices.ContainsFunc(ranges, func(r rangescan.Range) bool { return r.Covers(key) }) {

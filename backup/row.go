@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
@@ -86,9 +87,9 @@ func eachRow(lines []byte, each func(*rowreader.Row[tables.Property]) error) err
 // scanLines returns a scan of a table whose pages have the rows as lines.
 func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{
-		Table: table, Ranges: ranges, Readers: readers, Plain: true,
+		Table: (*core.Table)(table), Ranges: ranges, Readers: readers, Plain: true,
 		New: func() *page { return &page{} },
-		Row: func(_ context.Context, p *page, row *tables.RawRow) error {
+		Row: func(_ context.Context, p *page, row *core.Row) error {
 			if why := unreadable(row); why != nil {
 				p.left = append(p.left, Difference{Kind: Unreadable, Table: table.Name(), Key: row.Key, Err: why})
 				return nil
@@ -103,7 +104,7 @@ func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) table
 }
 
 // unreadable returns why a row cannot be copied unchanged, or nil if it can.
-func unreadable(row *tables.RawRow) error {
+func unreadable(row *core.Row) error {
 	if row.Problem == nil && row.Lossy {
 		return errors.New("a text has half of a surrogate pair, which a copy cannot store; correct it with the program that wrote it")
 	}

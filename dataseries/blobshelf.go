@@ -17,6 +17,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -94,7 +95,7 @@ func (b *blobShelf) readMany(ctx context.Context, partition string, of compoundk
 	return func(yield func(record, error) bool) {
 		for item, err := range b.list(ctx, &partition) {
 			if err != nil {
-				yield(record{}, tables.ServiceError("", b.prefixOf(&partition), err))
+				yield(record{}, core.ServiceError("", b.prefixOf(&partition), err))
 				return
 			}
 			key, ok := b.keyOf(*item.Name)
@@ -166,7 +167,7 @@ func (b *blobShelf) sweep(ctx context.Context, s *sweeping) error {
 		partition := partitions[s.at.Part]
 		for item, err := range b.list(ctx, partition) {
 			if err != nil {
-				return tables.ServiceError("", b.prefixOf(partition), err)
+				return core.ServiceError("", b.prefixOf(partition), err)
 			}
 			name := *item.Name
 			if name <= s.at.Row {
@@ -222,7 +223,7 @@ type stored struct {
 func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 	content, err := blobio.Read(ctx, b.container, name)
 	if err != nil {
-		return nil, tables.ServiceError("", name, err)
+		return nil, core.ServiceError("", name, err)
 	}
 	s := &stored{etag: content.ETag}
 	if s.now, err = dateOf(content.Header); err != nil || s.etag == "" {
@@ -248,7 +249,7 @@ func (b blobs) write(ctx context.Context, name string, s *stored) error {
 	if err == nil {
 		return nil
 	}
-	failed := tables.ServiceError("", name, err)
+	failed := core.ServiceError("", name, err)
 	if !ex.Lost() && !ex.EarlierUnknown() {
 		return failed
 	}
@@ -267,7 +268,7 @@ func (b blobs) remove(ctx context.Context, name string) error {
 	if err == nil {
 		return nil
 	}
-	failed := tables.ServiceError("", name, err)
+	failed := core.ServiceError("", name, err)
 	switch {
 	case blobio.IsGone(err) && ex.EarlierUnknown():
 		return nil // an earlier attempt of the SDK may have deleted the blob

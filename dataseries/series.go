@@ -14,7 +14,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -177,7 +176,7 @@ func (s *Series[V]) checkKey(key tables.Key) error {
 
 // failed sets operation, table and key of the library's own errors, but not an illegal key, which may be a whole document.
 func (s *Series[V]) failed(op string, key tables.Key, err error) error {
-	return tables.InternalsOf(rows.Open).Amend(err, func(e *tables.Error) {
+	return errs.Amend(err, func(e *tables.Error) {
 		e.Op, e.Table = op, cmp.Or(e.Table, s.table.Name())
 		if e.Key == (tables.Key{}) && checkKeys(key) == nil {
 			e.Key = key

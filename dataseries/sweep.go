@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -224,7 +225,7 @@ func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 	ex := wire.Exchange{Entity: &wire.Address{Table: r.table.Name(), RowKey: markerPrefix}}
 	_, err := r.table.Client().GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil)
 	if err != nil && ex.Status != http.StatusNotFound {
-		return time.Time{}, tables.ServiceError("", "", err)
+		return time.Time{}, core.ServiceError("", "", err)
 	}
 	return dateOf(ex.Header)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -220,5 +221,5 @@ func blobError(op string, err error) error {
 	if _, ok := errors.AsType[*tables.Error](err); ok {
 		return err
 	}
-	return tables.ServiceError(op, "", err)
+	return core.ServiceError(op, "", err)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -420,7 +421,7 @@ func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed
 
 // signals returns the telemetry for the queue's log lines, metrics and spans.
 func (q *Queue) signals() *telemetry.Telemetry {
-	return tables.InternalsOf(rows.Open).Telemetry(q.account)
+	return (*core.Account)(q.account).Telemetry()
 }
 
 // logMessage logs that a request about the message of an intent failed. line describes the consequence.

@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
@@ -377,7 +378,7 @@ func failure(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := tables.ServiceError(op, name, err)
+	e := core.ServiceError(op, name, err)
 	switch e.Code {
 	case "QueueAlreadyExists", "ContainerAlreadyExists", "BlobAlreadyExists":
 		e.Kind = tables.ErrExists

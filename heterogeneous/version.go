@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -118,7 +118,7 @@ func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 		if err := from.Decode(p, old); err != nil {
 			return nil, err
 		}
-		tables.CodecOf(rows.Open, from).Finish(&tables.RawRow{}, key, old)
+		(*core.Codec)(from).Finish(&core.Row{}, key, old)
 		next, err := upgrade(old)
 		if err != nil {
 			return nil, err

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -138,7 +138,7 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		return err
 	}
 	check := func() error {
-		return tables.InternalsOf(rows.Open).Amend(r.Check(ctx, v), func(e *tables.Error) { e.Op = op })
+		return errs.Amend(r.Check(ctx, v), func(e *tables.Error) { e.Op = op })
 	}
 	if err := s.admit(ctx, op, p, check); err != nil {
 		return err
@@ -314,7 +314,7 @@ func beingDeleted(err error) bool {
 
 // listFailure converts the error of a request that lists tables.
 func listFailure(err error) error {
-	e := tables.ServiceError("List", "", err)
+	e := core.ServiceError("List", "", err)
 	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // this is how the SDK reports a damaged response
 		e.Kind = tables.ErrGarbled
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -131,7 +132,7 @@ func (x *inBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 		prefix := groupPrefix(x.definition.Name, group)
 		for b, err := range x.blobs.under(ctx, prefix) {
 			if err != nil {
-				yield(Value{}, tables.ServiceError("", prefix, err))
+				yield(Value{}, core.ServiceError("", prefix, err))
 				return
 			}
 			key, ok := valueOf(prefix, *b.Name)
@@ -166,7 +167,7 @@ func (x *inBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 			prefix := groupPrefix(x.definition.Name, group)
 			for b, err := range x.blobs.under(ctx, prefix) {
 				if err != nil {
-					yield(driver.Fact{}, x.failed("List", tables.ServiceError("", prefix, err)))
+					yield(driver.Fact{}, x.failed("List", core.ServiceError("", prefix, err)))
 					return
 				}
 				if _, ok := valueOf(prefix, *b.Name); !ok && !all {
@@ -222,7 +223,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	}
 	content, err := blobio.Read(ctx, b.container, name)
 	if err != nil {
-		return nil, tables.ServiceError("", name, err)
+		return nil, core.ServiceError("", name, err)
 	}
 	l, meta := &blobList{etag: content.ETag}, blobowner.FromHeader(content.Header)
 	if l.etag == "" {
@@ -252,7 +253,7 @@ func (b blobLists) write(ctx context.Context, name string, old *blobList, ids []
 	if err == nil {
 		return nil
 	}
-	e := tables.ServiceError("", name, err)
+	e := core.ServiceError("", name, err)
 	if errors.Is(e.Kind, tables.ErrNotFound) {
 		e.Kind = tables.ErrConflict // a concurrent writer has deleted the list
 	}

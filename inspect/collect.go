@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -28,7 +29,7 @@ const (
 )
 
 // kindOf returns the kind of a row.
-func kindOf(row *tables.RawRow) kind {
+func kindOf(row *core.Row) kind {
 	var copied, outside, claim, shared, further bool
 	for _, p := range row.System {
 		switch p.Name {
@@ -91,7 +92,7 @@ func newCollector(o *Options) *collector {
 }
 
 // add counts a row.
-func (c *collector) add(row *tables.RawRow) kind {
+func (c *collector) add(row *core.Row) kind {
 	size := sizeOf(row)
 	c.rows++
 	if row.Lossy {
@@ -165,7 +166,7 @@ func (c *collector) large(key tables.Key, size int64) {
 }
 
 // sizeOf returns the size of a row by the service's formula, with the library's own properties.
-func sizeOf(row *tables.RawRow) int64 {
+func sizeOf(row *core.Row) int64 {
 	n := edm.KeySize(row.Key.Partition, row.Key.Row)
 	for _, all := range []tables.Properties{row.System, row.Properties} {
 		for _, p := range all {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -63,7 +64,7 @@ type repositoryJudge[T any] struct {
 type refusal struct{ pattern, reason string }
 
 // row implements judge.
-func (j *repositoryJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) error {
+func (j *repositoryJudge[T]) row(_ context.Context, row *core.Row, k kind) error {
 	if k != isEntity {
 		j.library++
 		return nil
@@ -102,19 +103,19 @@ func (j *repositoryJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) 
 }
 
 // standing returns the wanted key that stands for the row itself, which has this key already.
-func (j *repositoryJudge[T]) standing(row *tables.RawRow) wanted {
+func (j *repositoryJudge[T]) standing(row *core.Row) wanted {
 	return wanted{table: j.host.Table().Name(), key: row.Key, by: row.Key}
 }
 
 // finish sets the fields of a value that are its row's keys and metadata.
-func (j *repositoryJudge[T]) finish(v *T, row *tables.RawRow) {
-	codec := tables.CodecOf(rows.Open, j.codec)
+func (j *repositoryJudge[T]) finish(v *T, row *core.Row) {
+	codec := (*core.Codec)(j.codec)
 	codec.Finish(row, row.Key, v)
 }
 
 // wants returns the keys of an entity's copies, and what its patterns have not stored for it yet. If tell is true, it
 // records why an index refuses the entity.
-func (j *repositoryJudge[T]) wants(v *T, row *tables.RawRow, tell bool) (keys []wanted, l lack) {
+func (j *repositoryJudge[T]) wants(v *T, row *core.Row, tell bool) (keys []wanted, l lack) {
 	refuse := func(pattern string, err error) {
 		if err != nil && tell {
 			j.refused.add(refusal{pattern, reasonOf(err)}, row.Key)
@@ -182,7 +183,7 @@ func (j *repositoryJudge[T]) confirm(ctx context.Context, s *scan) error {
 	if !j.keys.doubtful() {
 		return nil
 	}
-	return s.run(ctx, &visitor{page: func() {}, row: func(_ context.Context, row *tables.RawRow) error {
+	return s.run(ctx, &visitor{page: func() {}, row: func(_ context.Context, row *core.Row) error {
 		if kindOf(row) != isEntity {
 			return nil
 		}
@@ -216,13 +217,13 @@ func (j *repositoryJudge[T]) report(r *Report) {
 	r.Schema = s
 }
 
-func has(row *tables.RawRow, name string) bool {
+func has(row *core.Row, name string) bool {
 	_, ok := text(row, name)
 	return ok
 }
 
 // text returns a text among the library's own properties of a row.
-func text(row *tables.RawRow, name string) (string, bool) {
+func text(row *core.Row, name string) (string, bool) {
 	for _, p := range row.System {
 		if p.Name == name {
 			return p.Value.Text()

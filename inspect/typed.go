@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -70,7 +71,7 @@ func newTypeJudge[T any](op string, table *tables.Table) (*typeJudge[T], error) 
 }
 
 // row implements judge.
-func (j *typeJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) error {
+func (j *typeJudge[T]) row(_ context.Context, row *core.Row, k kind) error {
 	if k == isEntity {
 		j.value(row)
 	}
@@ -78,7 +79,7 @@ func (j *typeJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) error 
 }
 
 // value decodes an entity. It returns nil if T cannot read it, and then records which properties are the reason.
-func (j *typeJudge[T]) value(row *tables.RawRow) *T {
+func (j *typeJudge[T]) value(row *core.Row) *T {
 	p := row.Properties
 	present := 0
 	for _, each := range p {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -162,7 +163,7 @@ func failure(op, name string, err error) error {
 	if _, ok := errors.AsType[*tables.Error](err); ok {
 		return err
 	}
-	e := tables.ServiceError(op, name, err)
+	e := core.ServiceError(op, name, err)
 	switch {
 	case wire.HasCode(err, "ContainerNotFound"): // leave the kind ErrMissingResource
 	case wire.IsStatus(err, http.StatusNotFound):

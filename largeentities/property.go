@@ -12,8 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -119,7 +119,7 @@ func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 		return s, err
 	}
 	table, o := host.Table(), s.options
-	s.blobs = &blobs{signals: tables.InternalsOf(rows.Open).Telemetry(table.Account()), container: p.container, prefix: cmp.Or(o.Prefix, table.Name()+"/"+p.name),
+	s.blobs = &blobs{signals: (*core.Account)(table.Account()).Telemetry(), container: p.container, prefix: cmp.Or(o.Prefix, table.Name()+"/"+p.name),
 		home: blobowner.Home(table.Account().Endpoints().Table, table.Name()), blockSize: o.BlockSize, concurrency: o.Concurrency, deadline: o.Deadline}
 	if o.Sealer != nil {
 		s.blobs.sealing = &sealing{o.Sealer, strings.ToLower(table.Name()), p.name, o.AcceptPlaintext}

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
@@ -222,7 +223,7 @@ func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*conta
 // ofOther reports whether the table has an entity under a key under which the repository finds none: then another
 // repository of the table may have stored the blob. A row that the library has added to an entity is none. Requests: 1.
 func (x *spill[T]) ofOther(ctx context.Context, key tables.Key) (bool, error) {
-	row, err := tables.InternalsOf(rows.Open).Raw(x.host.Table()).Get(ctx, "Sweep", key, map[string]int{})
+	row, err := (*core.Table)(x.host.Table()).Get(ctx, "Sweep", key, map[string]int{})
 	switch {
 	case errors.Is(err, tables.ErrNotFound):
 		return false, nil

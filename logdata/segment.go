@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -271,7 +272,7 @@ func failure(op, name string, err error, unknown bool) error {
 	if err == nil {
 		return nil
 	}
-	e := tables.ServiceError(op, name, err)
+	e := core.ServiceError(op, name, err)
 	if unknown {
 		e.Kind = tables.ErrUnknownOutcome
 	}

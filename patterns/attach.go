@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -76,13 +77,16 @@ func (r *Repository[T]) release(n int) {
 }
 
 // erased adapts an implementation to the engine, which does not know T.
-func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pattern {
-	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last, Tables: p.Tables, Containers: p.Containers}
+func erased[T any](p *driver.Implementation[T], table *core.Table) *engine.Pattern {
+	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last, Containers: p.Containers}
+	for _, t := range p.Tables {
+		e.Tables = append(e.Tables, (*core.Table)(t))
+	}
 	if p.Copies != nil {
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
 	}
 	if o := p.Outside; o != nil {
-		e.Outside = &engine.Outside{Table: o.Table, Owns: o.Owns, ReservationTerm: o.ReservationTerm}
+		e.Outside = &engine.Outside{Table: (*core.Table)(o.Table), Owns: o.Owns, ReservationTerm: o.ReservationTerm}
 		if o.Table == nil {
 			e.Outside.Table = table
 		}
@@ -103,8 +107,8 @@ func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pat
 		}
 	}
 	if p.Companions != nil {
-		e.Companions = func(ctx context.Context, c *engine.Change, x *tables.Transaction) error {
-			return p.Companions(ctx, changeOf[T](p.Name, c), x)
+		e.Companions = func(ctx context.Context, c *engine.Change, x *core.Transaction) error {
+			return p.Companions(ctx, changeOf[T](p.Name, c), (*tables.Transaction)(x))
 		}
 	}
 	if p.Complete != nil {
@@ -206,7 +210,7 @@ func HostOf[T any](r *Repository[T]) driver.Host[T] {
 // make all methods of Repository a second time.
 type host[T any] Repository[T]
 
-func (h *host[T]) Table() *tables.Table { return h.engine.Table }
+func (h *host[T]) Table() *tables.Table { return (*tables.Table)(h.engine.Table) }
 
 func (h *host[T]) KeyOf(v *T) tables.Key { return h.engine.Schema.Key(v) }
 
@@ -257,11 +261,11 @@ func (h *host[T]) GetEach(ctx context.Context, keys []tables.Key) ([]*T, error) 
 }
 
 func (h *host[T]) Copies(span compoundkey.Span, keep []string) tables.Query[T] {
-	return tables.QueryOf[T](pass, h.engine.CopiesSource(span, keep))
+	return tables.Query[T](core.NewQuery(h.engine.CopiesSource(span, keep)))
 }
 
 func (h *host[T]) GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error) {
-	return typed[T](tables.InternalsOf(pass).Get(ctx, h.engine.CopiesSource(compoundkey.All(), keep), "Get", key))
+	return typed[T](h.engine.CopiesSource(compoundkey.All(), keep).Get(ctx, "Get", key))
 }
 
 func (h *host[T]) GetPrimary(ctx context.Context, copied tables.Key) (*T, error) {
@@ -269,19 +273,19 @@ func (h *host[T]) GetPrimary(ctx context.Context, copied tables.Key) (*T, error)
 }
 
 func (h *host[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T] {
-	return tables.QueryOf[T](pass, h.engine.OutsideSource(h.tableOr(table), span, keep))
+	return tables.Query[T](core.NewQuery(h.engine.OutsideSource(h.tableOr(table), span, keep)))
 }
 
 func (h *host[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
-	return typed[T](tables.InternalsOf(pass).Get(ctx, h.engine.OutsideSource(h.tableOr(table), compoundkey.All(), keep), "Get", key))
+	return typed[T](h.engine.OutsideSource(h.tableOr(table), compoundkey.All(), keep).Get(ctx, "Get", key))
 }
 
 // tableOr returns the given table of copies, or the repository's own for nil.
-func (h *host[T]) tableOr(table *tables.Table) *tables.Table {
+func (h *host[T]) tableOr(table *tables.Table) *core.Table {
 	if table == nil {
 		return h.engine.Table
 	}
-	return table
+	return (*core.Table)(table)
 }
 
 func (h *host[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, options *driver.ApplyOptions) error {
@@ -304,15 +308,15 @@ func (h *host[T]) Along(kind driver.ChangeKind, v *T, incarnation string) driver
 }
 
 func (h *host[T]) Stage(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v *T) {
-	h.engine.StageKind(ctx, kind, x, untyped(v))
+	h.engine.StageKind(ctx, kind, (*core.Transaction)(x), untyped(v))
 }
 
 func (h *host[T]) StageUnchanged(ctx context.Context, x *tables.Transaction, v *T) {
-	h.engine.StageUnchanged(ctx, x, untyped(v))
+	h.engine.StageUnchanged(ctx, (*core.Transaction)(x), untyped(v))
 }
 
 func (h *host[T]) GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error) {
-	return typed[T](h.engine.GetIn(ctx, x, key))
+	return typed[T](h.engine.GetIn(ctx, (*core.Transaction)(x), key))
 }
 
 func (h *host[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -84,10 +85,10 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	if err != nil {
 		return nil, err
 	}
-	if e := tables.InternalsOf(pass).CheckWrites(d.Writes); e != nil {
+	if e := core.CheckWrites(d.Writes); e != nil {
 		return nil, w.Located(e)
 	}
-	body, marked, e := engine.Raw(r.Table).Measure(d.Writes)
+	body, marked, e := (*core.Table)(r.Table).Measure(d.Writes)
 	if e != nil {
 		return nil, w.Located(e)
 	}
@@ -122,7 +123,7 @@ func explainRequests(reads, rows, outside, reserved int) []string {
 }
 
 // explainRow explains a row. marked says that the row will also get a write ID, which w does not contain yet.
-func explainRow(w *tables.RawWrite, marked bool) ExplainedRow {
+func explainRow(w *core.Write, marked bool) ExplainedRow {
 	size, _ := w.Check() // the caller has checked the rows, so Check returns no error
 	row := ExplainedRow{RowKey: w.Key.Row, Pattern: engine.MeaningOf(w).Pattern, Size: size}
 	if w.Verb != wire.VerbDelete {

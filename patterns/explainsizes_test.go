@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -76,7 +77,7 @@ func TestExplainSizes(t *testing.T) {
 						}
 						continue
 					}
-					stored := harness.Must[*tables.RawRow](t)(tables.InternalsOf(rows.Open).Raw(table).Get(ctx, "Get", tables.Key{Partition: n.PartitionKey, Row: row.RowKey}, nil))
+					stored := harness.Must[*core.Row](t)((*core.Table)(table).Get(ctx, "Get", tables.Key{Partition: n.PartitionKey, Row: row.RowKey}, nil))
 					size, count := edm.KeySize(stored.Key.Partition, stored.Key.Row)+edm.PropertySize(rows.WriteID, edm.String(stored.WriteID)), 1
 					for _, p := range append(stored.Properties, stored.System...) {
 						size, count = size+edm.PropertySize(p.Name, edm.Value(p.Value)), count+1

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
@@ -28,7 +29,7 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 	if err != nil {
 		return tables.Report{}, err
 	}
-	ctx, span := tables.InternalsOf(pass).Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, opRebuild, r.Table.Name())
+	ctx, span := (*core.Account)(r.Table.Account()).Telemetry().Begin(ctx, telemetry.Tables, opRebuild, r.Table.Name())
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
 	err = b.run(pace.With(ctx, b.options.RowsPerSecond))
@@ -202,7 +203,7 @@ func (b *rebuild) scan(ranges []rangescan.Range) tablescan.Scan[*rebuildPage] {
 	}
 	return tablescan.Scan[*rebuildPage]{Table: b.r.Table, Ranges: ranges, Span: b.r.Primary.Span, Where: b.r.Primary.Where, Readers: b.options.Concurrency, Size: size,
 		New: b.begin,
-		Row: func(ctx context.Context, p *rebuildPage, raw *tables.RawRow) error {
+		Row: func(ctx context.Context, p *rebuildPage, raw *core.Row) error {
 			row := engine.RowOf(raw)
 			if !b.r.Owns(row) || !b.mine(row.Key) {
 				return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -478,7 +479,7 @@ func rowVersionOf(r *engine.StoredRow) rowVersion {
 // corrects the content instead, since deleting the claim would leave the copy without one. Both writes are conditional
 // on the row's ETag; if a concurrent writer changed the row, the next run handles it. Requests: 1, and 1 for each page
 // of the index's partition.
-func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e rowVersion) error {
+func (v *verifier) removeMisplaced(ctx context.Context, table *core.Table, e rowVersion) error {
 	o := engine.Operation{Verb: wire.VerbDelete, Key: e.key}
 	copied, err := engine.CopyNamedBy(ctx, table, e.key)
 	if err != nil {

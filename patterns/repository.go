@@ -6,7 +6,9 @@ import (
 	"reflect"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
@@ -66,18 +68,18 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 		return nil, errs.Wiringf(op, "", "the table is nil; open it with Store.Table")
 	}
 	if table.Account() == nil {
-		return nil, errs.Wiringf(op, "", "%w", engine.Raw(table).Usable())
+		return nil, errs.Wiringf(op, "", "%w", (*core.Table)(table).Usable())
 	}
 	codec, err := tables.NewCodec[T]()
 	if err != nil {
-		return nil, tables.InternalsOf(pass).Amend(err, func(e *tables.Error) { e.Op, e.Table = op, table.Name() })
+		return nil, errs.Amend(err, func(e *tables.Error) { e.Op, e.Table = op, table.Name() })
 	}
-	key, err := s.keyOf(tables.CodecOf(pass, codec))
+	key, err := s.keyOf((*core.Codec)(codec))
 	if err != nil {
 		return nil, errs.Wiringf(op, "", "Schema.Key is nil, and %w", err)
 	}
-	r := &Repository[T]{engine: &engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(),
-		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, Intents: runnerOf(table), MaxAttempts: s.MaxAttempts}}}
+	r := &Repository[T]{engine: &engine.Engine{Table: (*core.Table)(table), Codec: (*core.Codec)(codec), Names: codec.PropertyNames(),
+		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, Intents: runnerOf((*core.Table)(table)), MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
 		return nil, errs.Wiringf(op, "", "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}
@@ -87,7 +89,7 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 	if err := r.engine.Compose(); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
-	if err := storeOf(table).refuseOverlap(r.engine); err != nil {
+	if err := storeOf((*core.Table)(table)).refuseOverlap(r.engine); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if err := r.bind(); err != nil {
@@ -102,7 +104,7 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 }
 
 // keyOf returns Schema.Key or, without one, a function that reads the key from an entity's fields.
-func (s *Schema[T]) keyOf(codec *tables.RawCodec) (func(any) tables.Key, error) {
+func (s *Schema[T]) keyOf(codec *core.Codec) (func(any) tables.Key, error) {
 	if s.Key != nil {
 		return func(v any) tables.Key { return s.Key(v.(*T)) }, nil
 	}
@@ -132,7 +134,7 @@ func typed[T any](v any, err error) (*T, error) {
 }
 
 // Table returns the repository's table.
-func (r *Repository[T]) Table() *tables.Table { return r.engine.Table }
+func (r *Repository[T]) Table() *tables.Table { return (*tables.Table)(r.engine.Table) }
 
 // KeyOf returns the key that the schema gives an entity.
 func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.Schema.Key(v) }
@@ -147,9 +149,14 @@ func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
 // without an entity. For a row that cannot be decoded it yields tables.ErrGarbled with Error.OfRow, and the
 // loop may continue. It yields any other error once, as the last element. Requests: 1 for each key.
 func (r *Repository[T]) GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error] {
-	return tables.GetManyOf(ctx, pass, &r.engine.Primary, keys, options)
+	if options == nil {
+		options = &tables.ParallelOptions[T]{}
+	}
+	return streams.Typed[T](r.engine.Primary.GetMany(ctx, keys, options.Concurrency))
 }
 
 // Query begins a query of the entities. The query does not yield copies and further rows. Requests: 0 until its
 // result is read.
-func (r *Repository[T]) Query() tables.Query[T] { return tables.QueryOf[T](pass, &r.engine.Primary) }
+func (r *Repository[T]) Query() tables.Query[T] {
+	return tables.Query[T](core.NewQuery(&r.engine.Primary))
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -119,24 +120,24 @@ func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T
 // alone would; 2 for one intent, if a pattern needs it; and for a replace or delete 1 more if the entity was
 // read through an index or a projection.
 func (r *Repository[T]) StageInsert(x *tables.Transaction, v *T) {
-	r.engine.Stage(x, func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Inserting(op, untyped(v)) })
+	r.engine.Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Inserting(op, untyped(v)) })
 }
 
 // StageReplace stages a Replace; see StageInsert.
 func (r *Repository[T]) StageReplace(x *tables.Transaction, v *T) {
-	r.engine.Stage(x, func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Replacing(op, untyped(v)) })
+	r.engine.Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Replacing(op, untyped(v)) })
 }
 
 // StageMerge stages a Merge; see StageInsert. Like Merge, Commit makes 1 more request to read the whole entity.
 func (r *Repository[T]) StageMerge(x *tables.Transaction, v *T, properties ...string) {
-	r.engine.Stage(x, func(ctx context.Context, op string) (*engine.Work, error) {
+	r.engine.Stage((*core.Transaction)(x), func(ctx context.Context, op string) (*engine.Work, error) {
 		return r.engine.Merging(ctx, op, untyped(v), properties, nil)
 	})
 }
 
 // StageDelete stages a Delete; see StageInsert.
 func (r *Repository[T]) StageDelete(x *tables.Transaction, v *T) {
-	r.engine.Stage(x, func(ctx context.Context, op string) (*engine.Work, error) {
+	r.engine.Stage((*core.Transaction)(x), func(ctx context.Context, op string) (*engine.Work, error) {
 		return r.engine.Deleting(ctx, op, untyped(v), nil)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
@@ -120,7 +121,7 @@ func (s *Store) Table(name string) *tables.Table {
 		return s.Account().Table(name) // the operations of this table return an error that says that it has no account
 	}
 	table := ownedBy(s.account.Table(s.prefix+name), s)
-	s.knowTable(table)
+	s.knowTable((*core.Table)(table))
 	return table
 }
 
@@ -200,8 +201,8 @@ func (s *Store) Create(ctx context.Context) error {
 // identifies what create stores: if Register gets one name several times, only the first function is called.
 // For a table that Store.Table has not returned, Register does nothing. Requests: 0.
 func Register(table *tables.Table, name string, create func(context.Context) error) {
-	if s, ok := (*tables.InternalsOf(pass).Owner(table)).(*Store); ok {
-		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: table.Account(), Name: name}, Create: create, Late: true})
+	if s, ok := (*core.Table)(table).Owner().(*Store); ok {
+		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: (*core.Account)(table.Account()), Name: name}, Create: create, Late: true})
 	}
 }
 
@@ -247,7 +248,7 @@ func (s *Store) lower(name string) string {
 	return strings.ToLower(s.prefix) + "-" + name
 }
 
-func (s *Store) knowTable(t *tables.Table) {
+func (s *Store) knowTable(t *core.Table) {
 	if t != nil {
 		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: t.Account(), Name: "table " + t.Name()}, Create: t.CreateIfMissing, Parts: []resource.Resource{readiness.OfTable(t)}})
 	}
@@ -258,7 +259,7 @@ func (s *Store) knowQueue(q *eventual.Queue) {
 }
 
 func queueID(q *eventual.Queue) readiness.ID {
-	return readiness.ID{Account: q.Account(), Name: "queue " + q.Name()}
+	return readiness.ID{Account: (*core.Account)(q.Account()), Name: "queue " + q.Name()}
 }
 
 func (s *Store) knowContainer(c *container.Client) {
@@ -274,20 +275,18 @@ func (s *Store) knowContainer(c *container.Client) {
 		if err == nil || wire.HasCode(err, "ContainerAlreadyExists") {
 			return nil
 		}
-		return tables.ServiceError("Create", url, err)
+		return core.ServiceError("Create", url, err)
 	}})
 }
 
 // ownedBy returns another handle for the same table, with this owner.
 func ownedBy(table *tables.Table, owner any) *tables.Table {
-	owned := *table
-	*tables.InternalsOf(pass).Owner(&owned) = owner
-	return &owned
+	return (*tables.Table)((*core.Table)(table).Owned(owner))
 }
 
 // storeOf returns the store that made the table's handle, or nil if Account.Table made it.
-func storeOf(table *tables.Table) *Store {
-	switch owner := (*tables.InternalsOf(pass).Owner(table)).(type) {
+func storeOf(table *core.Table) *Store {
+	switch owner := table.Owner().(type) {
 	case *Store:
 		return owner
 	case runTime:
@@ -297,21 +296,21 @@ func storeOf(table *tables.Table) *Store {
 }
 
 // runnerOf returns the runner of the repository's intents, nil if the table has no store or its store has no queue.
-func runnerOf(table *tables.Table) intents.Runner {
+func runnerOf(table *core.Table) intents.Runner {
 	if s := storeOf(table); s != nil {
 		if s.runner == nil {
 			return nil
 		}
 		return s.runner
 	}
-	runner, _ := (*tables.InternalsOf(pass).Owner(table)).(intents.Runner) // a test gives its table a runner instead of a store
+	runner, _ := table.Owner().(intents.Runner) // a test gives its table a runner instead of a store
 	return runner
 }
 
 // refuseOverlap returns an error if another repository of the store could treat the entities, index rows and lists of
 // this repository as its own.
 func (s *Store) refuseOverlap(r *engine.Engine) error {
-	if _, passes := (*tables.InternalsOf(pass).Owner(r.Table)).(runTime); s == nil || passes {
+	if _, passes := r.Table.Owner().(runTime); s == nil || passes {
 		return nil // the store does not know repositories on a RunTimeTable, so only one order of construction would be an error
 	}
 	s.mu.Lock()
@@ -345,7 +344,7 @@ func (r *Repository[T]) knowAll() {
 	if r.engine.ReachesOut() && s.intents != nil {
 		s.knowQueue(s.intents)
 	}
-	if _, passes := (*tables.InternalsOf(pass).Owner(r.engine.Table)).(runTime); passes {
+	if _, passes := r.engine.Table.Owner().(runTime); passes {
 		return // Create must not create the resources of a RunTimeTable's patterns, which may include the table itself
 	}
 	s.mu.Lock()
@@ -354,10 +353,10 @@ func (r *Repository[T]) knowAll() {
 	s.knowTable(r.engine.Table)
 	for _, p := range r.patterns {
 		if p.Outside != nil {
-			s.knowTable(p.Outside.Table)
+			s.knowTable((*core.Table)(p.Outside.Table))
 		}
 		for _, table := range p.Tables {
-			s.knowTable(table)
+			s.knowTable((*core.Table)(table))
 		}
 		for _, c := range p.Containers {
 			s.knowContainer(c)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
@@ -33,7 +34,7 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	if err != nil {
 		return tables.Report{}, err
 	}
-	ctx, span := tables.InternalsOf(pass).Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
+	ctx, span := (*core.Account)(r.Table.Account()).Telemetry().Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err = telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(err) }()
 	err = v.run(pace.With(ctx, v.options.RowsPerSecond))
@@ -122,7 +123,7 @@ func (v *verifier) estimate(done int) int64 {
 
 // area is one table, or one pattern with an Audit (an auditor), that stores something for entities.
 type area struct {
-	table   *tables.Table     // the table that stores the rows; nil for an auditor
+	table   *core.Table       // the table that stores the rows; nil for an auditor
 	outside []*engine.Pattern // the patterns that have outside copies in the table
 	auditor *engine.Pattern
 	lag     time.Duration // how long a difference must persist before it is a finding
@@ -209,7 +210,7 @@ func (v *verifier) mine(entity tables.Key) bool {
 }
 
 // outsideIn returns the index of the area of outside copies in a table, or -1.
-func (v *verifier) outsideIn(table *tables.Table) int {
+func (v *verifier) outsideIn(table *core.Table) int {
 	return slices.IndexFunc(v.areas, func(a area) bool { return len(a.outside) > 0 && a.table.Same(table) })
 }
 
@@ -305,10 +306,10 @@ func (pg *page) count(f *fact, wanted bool) {
 }
 
 // scan returns a scan of a table whose readers collect the facts of its rows with visit.
-func (v *verifier) scan(table *tables.Table, ranges []rangescan.Range, a aim, visit func(context.Context, *page, *engine.StoredRow) error) tablescan.Scan[*page] {
+func (v *verifier) scan(table *core.Table, ranges []rangescan.Range, a aim, visit func(context.Context, *page, *engine.StoredRow) error) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{Table: table, Ranges: ranges, Readers: v.options.Concurrency, Size: v.options.pageSize,
 		New: func() *page { return &page{verifier: v, aim: a} },
-		Row: func(ctx context.Context, pg *page, row *tables.RawRow) error {
+		Row: func(ctx context.Context, pg *page, row *core.Row) error {
 			return visit(ctx, pg, engine.RowOf(row))
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -139,7 +140,7 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *se
 }
 
 // readRow reads a row with all its properties; it returns nil if there is none.
-func (v *verifier) readRow(ctx context.Context, table *tables.Table, key tables.Key) (*engine.StoredRow, error) {
+func (v *verifier) readRow(ctx context.Context, table *core.Table, key tables.Key) (*engine.StoredRow, error) {
 	row, err := engine.Fetch(ctx, table, v.op, key, nil)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -32,7 +33,7 @@ func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
 }
 
 // unreadable records a finding for a copy or other row of an entity if the row cannot be read.
-func (pg *page) unreadable(table *tables.Table, row *engine.StoredRow) {
+func (pg *page) unreadable(table *core.Table, row *engine.StoredRow) {
 	owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
 	if row.Outside.Is {
 		owner.Partition = row.Outside.Partition

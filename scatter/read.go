@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -140,7 +140,7 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	// An entity that cannot be stored must not move the horizon, which never moves back. Its partition is not known yet, so the
 	// check uses partition 0, whose key is as long as all others.
 	if err := patterns.HostOf(s.Repository()).CheckUnder(ctx, tables.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
-		return tables.InternalsOf(rows.Open).Amend(err, func(e *tables.Error) { e.Op, e.Key = op, tables.Key{} })
+		return errs.Amend(err, func(e *tables.Error) { e.Op, e.Key = op, tables.Key{} })
 	}
 	return s.reach(ctx, op, position)
 }

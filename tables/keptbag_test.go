@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	internalrows "github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -16,8 +16,8 @@ import (
 func TestKeptBag(t *testing.T) {
 	a := harness.Account(t)
 	from, to := harness.NewTable(t, a), harness.NewTable(t, a)
-	write := tables.RawWrite{Verb: wire.VerbInsert, Key: tables.Key{Partition: "p", Row: "kept"}, Properties: tables.Properties{{Name: "N", Value: tables.Int32(1)}}, System: tables.Properties{{Name: "_tpCopies", Value: tables.String("email")}}}
-	if _, err := tables.InternalsOf(internalrows.Open).Raw(from).Commit(t.Context(), "Test", []tables.RawWrite{write}, rowwriter.NewWriteID()); err != nil {
+	write := core.Write{Verb: wire.VerbInsert, Key: tables.Key{Partition: "p", Row: "kept"}, Properties: tables.Properties{{Name: "N", Value: tables.Int32(1)}}, System: tables.Properties{{Name: "_tpCopies", Value: tables.String("email")}}}
+	if _, err := (*core.Table)(from).Commit(t.Context(), "Test", []core.Write{write}, rowwriter.NewWriteID()); err != nil {
 		t.Fatal(err)
 	}
 	harness.Check(t, from.Entities().Insert(t.Context(), harness.Row("p", "plain")))

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 )
 
 // The words of package entity, whose documentation has their methods.
@@ -26,6 +27,10 @@ type (
 	Type = entity.Type
 	// Condition is a typed condition on the properties of an entity, for Query.Where.
 	Condition = entity.Condition
+	// BulkOptions are the options of BulkNonAtomic of Rows and of Repository.
+	BulkOptions = entity.BulkOptions
+	// BulkVerb is what a bulk write does with each entity.
+	BulkVerb = entity.BulkVerb
 	// Report counts what a long job has done.
 	Report = entity.Report
 	// Error is the error of every operation of this library.
@@ -43,6 +48,16 @@ const (
 	TypeDouble   = entity.TypeDouble
 	TypeDateTime = entity.TypeDateTime
 	TypeGUID     = entity.TypeGUID
+)
+
+// The verbs of BulkNonAtomic.
+const (
+	BulkInsert      = entity.BulkInsert
+	BulkReplace     = entity.BulkReplace
+	BulkMerge       = entity.BulkMerge
+	BulkUpsert      = entity.BulkUpsert
+	BulkUpsertMerge = entity.BulkUpsertMerge
+	BulkDelete      = entity.BulkDelete
 )
 
 // The limits of the service. Input over one of them causes ErrTooLarge before any request; a page size over MaxPageSize
@@ -135,10 +150,4 @@ func Not(condition Condition) Condition { return entity.Not(condition) }
 
 // ValueOf makes the value that a struct field of v's type would be stored as (see Codec). nil, and a Go type without an EDM
 // type, are errors.
-func ValueOf(v any) (Value, error) {
-	if value, ok := v.(Value); ok {
-		return value, nil
-	}
-	value, err := storedTypes.ValueOf(v)
-	return Value(value), err
-}
+func ValueOf(v any) (Value, error) { return core.ValueOf(v) }

@@ -2,12 +2,13 @@ package tables
 
 import (
 	"context"
+	"iter"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -22,27 +23,18 @@ import (
 // plain row.
 //
 // Requests: 1 for each operation on one row; after a lost response, 1 more to read the outcome.
-type Rows[T any] struct {
-	src *RawSource
-}
+type Rows[T any] struct{ src *core.Source }
 
 // RowsOf returns a view of the table's rows as T. It makes no request. It returns ErrWiring if a T cannot be stored.
 func RowsOf[T any](table *Table) (*Rows[T], error) {
 	if table == nil {
 		return nil, errs.Wiringf("RowsOf", "", "the table is nil; make it with Account.Table")
 	}
-	codec, err := NewCodec[T]()
+	codec, err := core.CodecOf[T]()
 	if err != nil {
 		return nil, err
 	}
-	src := &RawSource{Table: table, Codec: codec.raw, Known: codec.raw.Known()}
-	if codec.raw.IsBag() || codec.raw.HasMeta() {
-		src.Guards = []string{rows.Primary, rows.Shared, rows.Copies, rows.Layout}
-	}
-	src.Load = func(_ context.Context, row *RawRow, selected []string) (any, error) {
-		return codec.raw.load(row, selected != nil)
-	}
-	return &Rows[T]{src}, nil
+	return &Rows[T]{table.core().Plain(codec)}, nil
 }
 
 // Entities returns a view of the table's rows as property bags. It makes no request.
@@ -52,97 +44,130 @@ func (t *Table) Entities() *Rows[Entity] {
 }
 
 // Table returns the table.
-func (r *Rows[T]) Table() *Table { return r.src.Table }
+func (r *Rows[T]) Table() *Table { return (*Table)(r.src.Table) }
 
 // Get reads one row. It returns ErrNotFound if the row does not exist.
 func (r *Rows[T]) Get(ctx context.Context, key Key) (*T, error) {
-	return as[T](r.src.get(ctx, "Get", key))
+	return as[T](r.src.Get(ctx, "Get", key))
+}
+
+// as converts v to a *T, and passes err on.
+func as[T any](v any, err error) (*T, error) {
+	if err != nil || v == nil {
+		return nil, err
+	}
+	return v.(*T), nil
 }
 
 // Query returns a query of the rows. It makes no request.
-func (r *Rows[T]) Query() Query[T] { return QueryOf[T](rows.Open, r.src) }
+func (r *Rows[T]) Query() Query[T] { return Query[T](core.NewQuery(r.src)) }
 
 // Insert adds a row. It returns ErrExists if a row has the same key.
 func (r *Rows[T]) Insert(ctx context.Context, v *T) error {
-	return r.write(ctx, "Insert", wire.VerbInsert, v, "")
+	if v == nil {
+		return r.src.Refused("Insert")
+	}
+	return r.src.Write(ctx, "Insert", wire.VerbInsert, v, "")
 }
 
 // Replace replaces the row that v was read from: properties that v does not have are removed. It returns ErrConflict if the row has
 // changed since, and ErrInvalid for a value that was read with Select.
 func (r *Rows[T]) Replace(ctx context.Context, v *T) error {
-	return r.conditional(ctx, "Replace", wire.VerbReplace, v)
+	if v == nil {
+		return r.src.Refused("Replace")
+	}
+	return r.src.Conditional(ctx, "Replace", wire.VerbReplace, v)
 }
 
 // ReplaceUnconditional replaces the row without a check of its ETag: changes of other writers are lost. It returns ErrNotFound if
 // the row does not exist.
 func (r *Rows[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
-	return r.write(ctx, "ReplaceUnconditional", wire.VerbReplace, v, azcore.ETagAny)
+	if v == nil {
+		return r.src.Refused("ReplaceUnconditional")
+	}
+	return r.src.Write(ctx, "ReplaceUnconditional", wire.VerbReplace, v, azcore.ETagAny)
 }
 
 // Merge sets the properties that v has in the row that v was read from, and keeps the row's other properties. It returns ErrConflict if
 // the row has changed since.
 func (r *Rows[T]) Merge(ctx context.Context, v *T) error {
-	return r.conditional(ctx, "Merge", wire.VerbMerge, v)
+	if v == nil {
+		return r.src.Refused("Merge")
+	}
+	return r.src.Conditional(ctx, "Merge", wire.VerbMerge, v)
 }
 
 // MergeUnconditional is Merge without a check of the ETag. It returns ErrNotFound if the row does not exist.
 func (r *Rows[T]) MergeUnconditional(ctx context.Context, v *T) error {
-	return r.write(ctx, "MergeUnconditional", wire.VerbMerge, v, azcore.ETagAny)
+	if v == nil {
+		return r.src.Refused("MergeUnconditional")
+	}
+	return r.src.Write(ctx, "MergeUnconditional", wire.VerbMerge, v, azcore.ETagAny)
 }
 
 // Upsert inserts the row, or replaces it without a check of its ETag: changes of other writers are lost.
 func (r *Rows[T]) Upsert(ctx context.Context, v *T) error {
-	return r.write(ctx, "Upsert", wire.VerbReplace, v, "")
+	if v == nil {
+		return r.src.Refused("Upsert")
+	}
+	return r.src.Write(ctx, "Upsert", wire.VerbReplace, v, "")
 }
 
 // UpsertMerge inserts the row, or merges into it without a check of its ETag.
 func (r *Rows[T]) UpsertMerge(ctx context.Context, v *T) error {
-	return r.write(ctx, "UpsertMerge", wire.VerbMerge, v, "")
+	if v == nil {
+		return r.src.Refused("UpsertMerge")
+	}
+	return r.src.Write(ctx, "UpsertMerge", wire.VerbMerge, v, "")
 }
 
 // Delete deletes the row that v was read from. It returns ErrConflict if the row has changed since.
 func (r *Rows[T]) Delete(ctx context.Context, v *T) error {
-	return r.conditional(ctx, "Delete", wire.VerbDelete, v)
+	if v == nil {
+		return r.src.Refused("Delete")
+	}
+	return r.src.Conditional(ctx, "Delete", wire.VerbDelete, v)
 }
 
 // DeleteUnconditional deletes the row without a check of its ETag. It returns ErrNotFound if the row does not exist.
 func (r *Rows[T]) DeleteUnconditional(ctx context.Context, key Key) error {
-	_, err := r.src.Table.commit(ctx, "DeleteUnconditional", []RawWrite{{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny}}, rowwriter.NewWriteID())
-	return err
-}
-
-func (r *Rows[T]) conditional(ctx context.Context, op string, verb wire.Verb, v *T) error {
-	if v == nil {
-		return relabel(op, r.src.Table, errs.Invalid("", errNil))
-	}
-	etag, err := r.src.Codec.etag(v)
-	if err != nil {
-		return relabel(op, r.src.Table, errs.Invalid("", err))
-	}
-	return r.write(ctx, op, verb, v, etag)
-}
-
-func (r *Rows[T]) write(ctx context.Context, op string, verb wire.Verb, v *T, ifMatch azcore.ETag) error {
-	if v == nil {
-		return relabel(op, r.src.Table, errs.Invalid("", errNil))
-	}
-	return r.src.write(ctx, op, verb, v, ifMatch)
+	return r.src.Table.DeleteUnconditional(ctx, key)
 }
 
 // Entity returns v as a property bag, for a Transaction. It returns ErrInvalid for a value that was read through a
 // projection.
 func (r *Rows[T]) Entity(v *T) (*Entity, error) {
 	if v == nil {
-		return nil, relabel("Entity", r.src.Table, errs.Invalid("", errNil))
+		return nil, r.src.Refused("Entity")
 	}
-	e, err := r.src.entity(v)
-	if err != nil {
-		return nil, relabel("Entity", r.src.Table, err)
-	}
-	return e, nil
+	return r.src.Entity(v)
 }
 
-// relabel sets the operation of an error from a lower layer to the one that the caller called.
-func relabel(op string, t *Table, err error) error {
-	return amend(err, func(e *Error) { e.Op, e.Table = op, t.name })
+// GetMany reads rows by their keys, several at once, and yields those that exist, in the order in which keys lists
+// them. Use it in place of the filter "RowKey eq a or RowKey eq b", which the service runs as a partition scan. For a
+// row that does not fit T it yields ErrGarbled, as All does. It yields any other error once, as the last element.
+//
+// Requests: 1 for each key, at most Concurrency of them ahead of the caller.
+func (r *Rows[T]) GetMany(ctx context.Context, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
+	return streams.Typed[T](r.src.GetMany(ctx, keys, options.core().Concurrency))
+}
+
+// BulkNonAtomic writes any number of rows with one verb. It groups them by partition, packs each group into entity group transactions,
+// and sends those of several partitions at once. Each transaction is atomic; the whole is not: if BulkNonAtomic ends early, because of
+// the context or an error, any of the rows after Report.Resume may have been written. It then waits for the transactions that were sent,
+// and returns the first error. The Report counts Written, Unchanged, Failed, Conflicts, Rows and Transactions of this run, without the
+// runs that it resumes.
+//
+// If the service refuses a transaction because of one row, BulkNonAtomic writes the other rows without that row and
+// passes the row's error to BulkOptions.Refused. So one row that is too large, or that another writer has changed, does
+// not prevent the others from being written. A failure of the service, or an unknown outcome, ends the run. Values with
+// the same key are written in the order of the sequence, each in a different transaction.
+//
+// It holds at most 20,000 rows in memory. If these rows are spread over so many partitions that no transaction fills,
+// it sends smaller transactions. The properties and the ETag of a value are copied when it is taken from the sequence.
+// New ETags are set later, by other goroutines: do not use the values before BulkNonAtomic returns.
+//
+// Requests: at least 1 for each 100 rows of a partition, and at least 1 more for each refused row.
+func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
+	return r.src.BulkNonAtomic(ctx, streams.Untyped(values), options)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -22,7 +23,7 @@ func TestServiceError(t *testing.T) {
 		http.StatusRequestTimeout: tables.ErrUnavailable, http.StatusGatewayTimeout: tables.ErrUnavailable,
 	} {
 		answer := &azcore.ResponseError{StatusCode: status, ErrorCode: "Code"}
-		err := tables.ServiceError("Get", "photos", answer)
+		err := core.ServiceError("Get", "photos", answer)
 		if err.Op != "Get" || err.Table != "photos" || err.Change != 0 || err.Code != "Code" || !errors.Is(err, answer) {
 			t.Errorf("%d: %+v", status, err)
 		}
@@ -32,10 +33,10 @@ func TestServiceError(t *testing.T) {
 			}
 		}
 	}
-	if err := tables.ServiceError("Get", "photos", &azcore.ResponseError{StatusCode: 400, ErrorCode: "InvalidAuthenticationInfo"}); !errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrInvalid) {
+	if err := core.ServiceError("Get", "photos", &azcore.ResponseError{StatusCode: 400, ErrorCode: "InvalidAuthenticationInfo"}); !errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
-	if err := tables.ServiceError("Get", "photos", errors.New("no connection")); err.Kind != nil || err.Code != "" {
+	if err := core.ServiceError("Get", "photos", errors.New("no connection")); err.Kind != nil || err.Code != "" {
 		t.Errorf("%+v", err)
 	}
 }

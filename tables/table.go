@@ -2,120 +2,50 @@ package tables
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"strings"
+	"iter"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 )
 
 // Table is one table of an account. It is safe for concurrent use.
-type Table struct {
-	account *Account
-	name    string
-	client  *aztables.Client
-	nameErr error
-	owner   any // what made the handle, nil for Account.Table; see Internals.Owner
-}
+type Table core.Table
+
+func (t *Table) core() *core.Table { return (*core.Table)(t) }
 
 // Table returns a handle for the table. With an illegal name every operation returns ErrWiring. Requests: 0.
-func (a *Account) Table(name string) *Table {
-	if a == nil || a.tables == nil {
-		return &Table{name: name}
-	}
-	return &Table{account: a, name: name, client: a.tables.NewClient(name), nameErr: rows.CheckTableName(name)}
-}
-
-// usable returns an error if no request can be made for the table.
-func (t *Table) usable() error {
-	if t == nil || t.account == nil {
-		return errNoAccount
-	}
-	return t.nameErr
-}
+func (a *Account) Table(name string) *Table { return (*Table)(a.core().Table(name)) }
 
 // Name returns the table's name.
-func (t *Table) Name() string { return t.name }
+func (t *Table) Name() string { return t.core().Name() }
 
 // Account returns the account the table belongs to.
-func (t *Table) Account() *Account { return t.account }
+func (t *Table) Account() *Account { return (*Account)(t.core().Account()) }
 
 // Client returns the SDK's client for the table.
-func (t *Table) Client() *aztables.Client { return t.client }
+func (t *Table) Client() *aztables.Client { return t.core().Client() }
 
 // Create creates the table. It returns ErrExists if the table exists. For 40 s or more after a drop it returns ErrBeingDeleted, or
 // ErrUnknownOutcome if an earlier attempt had no response and may still create the table. If a response is lost and the repeated request
 // finds the table, Create returns nil, whoever created it.
 //
 // Requests: 1.
-func (t *Table) Create(ctx context.Context) (err error) {
-	if err := t.usable(); err != nil {
-		return errs.Wiringf("Create", "", "%w", err)
-	}
-	ctx, span := (&RawSource{Table: t}).begin(ctx, "Create")
-	defer func() { span.End(err) }()
-	var ex wire.Exchange
-	_, err = t.client.CreateTable(wire.With(ctx, &ex), nil)
-	return t.outcome("Create", err, &ex, ErrExists)
-}
+func (t *Table) Create(ctx context.Context) error { return t.core().Create(ctx) }
 
 // CreateIfMissing creates the table unless it exists. Requests: 1.
-func (t *Table) CreateIfMissing(ctx context.Context) error {
-	err := t.Create(ctx)
-	if errors.Is(err, ErrExists) {
-		return nil
-	}
-	return err
-}
+func (t *Table) CreateIfMissing(ctx context.Context) error { return t.core().CreateIfMissing(ctx) }
 
 // Drop deletes the table with everything in it. It returns ErrMissingResource if the table does not exist. Requests:
 // 1.
-func (t *Table) Drop(ctx context.Context) (err error) {
-	if err := t.usable(); err != nil {
-		return errs.Wiringf("Drop", "", "%w", err)
-	}
-	ctx, span := (&RawSource{Table: t}).begin(ctx, "Drop")
-	defer func() { span.End(err) }()
-	var ex wire.Exchange
-	_, err = t.client.Delete(wire.With(ctx, &ex), nil)
-	return t.outcome("Drop", err, &ex, ErrMissingResource, ErrBeingDeleted)
-}
-
-// outcome returns the error of a request that creates or drops the table. If the response to an earlier attempt was lost, a refusal
-// of one of the kinds in done may answer that attempt. It then counts as success, since a table carries no ID that would show
-// who created or dropped it.
-func (t *Table) outcome(op string, err error, ex *wire.Exchange, done ...error) error {
-	if err == nil {
-		return nil
-	}
-	e := writeFailure(err)
-	e.Op, e.Table = op, t.name
-	if errors.Is(e.Kind, ErrNotFound) {
-		e.Kind = ErrMissingResource
-	}
-	switch {
-	case !ex.Lost() && ex.EarlierUnknown() && slices.Contains(done, e.Kind):
-		return nil
-	case ex.Lost() || ex.EarlierUnknown() && !isFinal(e):
-		e.Kind = ErrUnknownOutcome
-	}
-	return e
-}
-
-func asError(err error) *Error {
-	var e *Error
-	errors.As(err, &e)
-	return e
-}
+func (t *Table) Drop(ctx context.Context) error { return t.core().Drop(ctx) }
 
 // Same reports whether two handles are of the same table. Names of tables ignore case.
-func (t *Table) Same(other *Table) bool {
-	if t.account == nil || other.account == nil { // the handle of a nil account
-		return t.account == other.account && strings.EqualFold(t.name, other.name)
-	}
-	return strings.EqualFold(t.name, other.name) && t.account.endpoints.Table == other.account.endpoints.Table
+func (t *Table) Same(other *Table) bool { return t.core().Same(other.core()) }
+
+// InOrder yields rows of one partition in the order of their row keys, for callers that rely on this order. From Azure
+// Tables it yields them as they are received. From Azure Cosmos DB for Table, which returns rows in no order, it first
+// reads all of them into memory.
+func (t *Table) InOrder(rows iter.Seq2[*Entity, error]) iter.Seq2[*Entity, error] {
+	return t.core().InOrder(rows)
 }

@@ -2,14 +2,10 @@ package tables
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
-	"github.com/tablepatterns/tablepatterns/internal/telemetry"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 )
 
 // Transaction collects changes of one partition; Commit applies all of them or none: an entity group transaction. A
@@ -19,102 +15,45 @@ import (
 // Commit returns. Commit returns an error before any write if a change is wrong.
 //
 // Guide: "Entity Group Transactions". Requests: 1; with entities, also those of their patterns.
-type Transaction struct {
-	table     *Table
-	writes    []RawWrite
-	changes   []int // for each of writes, the index of its change
-	count     int   // number of changes
-	err       *Error
-	committed bool
-	set       RawChangeSet
-}
+type Transaction core.Transaction
 
-// RawChangeSet holds the changes of entities that package patterns has added to a transaction. It commits the
-// rows of the transaction as well.
-type RawChangeSet interface {
-	// Commit returns the ETag of each change.
-	Commit(ctx context.Context) ([]azcore.ETag, error)
-}
+func (x *Transaction) core() *core.Transaction { return (*core.Transaction)(x) }
 
 // NewTransaction begins a transaction on the table. It makes no request, and is not safe for concurrent use.
-func (t *Table) NewTransaction() *Transaction { return &Transaction{table: t} }
-
-// Len returns the number of changes so far.
-func (x *Transaction) Len() int { return x.count }
-
-// Table returns the transaction's table.
-func (x *Transaction) Table() *Table { return x.table }
+func (t *Table) NewTransaction() *Transaction { return (*Transaction)(t.core().NewTransaction()) }
 
 // Insert adds a row that must not exist.
-func (x *Transaction) Insert(e *Entity) int { return x.add(wire.VerbInsert, e, "") }
+func (x *Transaction) Insert(e *Entity) int { return x.core().Insert(e) }
 
 // Replace replaces the row that e was read from; the row must not have changed since.
-func (x *Transaction) Replace(e *Entity) int { return x.addConditional(wire.VerbReplace, e) }
+func (x *Transaction) Replace(e *Entity) int { return x.core().Replace(e) }
 
 // ReplaceUnconditional replaces the row without a check of its ETag; the row must exist.
-func (x *Transaction) ReplaceUnconditional(e *Entity) int {
-	return x.add(wire.VerbReplace, e, azcore.ETagAny)
-}
+func (x *Transaction) ReplaceUnconditional(e *Entity) int { return x.core().ReplaceUnconditional(e) }
 
 // Merge sets the properties of e in the row that e was read from; the row must not have changed since.
-func (x *Transaction) Merge(e *Entity) int { return x.addConditional(wire.VerbMerge, e) }
+func (x *Transaction) Merge(e *Entity) int { return x.core().Merge(e) }
 
 // MergeUnconditional sets the properties of e without a check of the row's ETag; the row must exist.
-func (x *Transaction) MergeUnconditional(e *Entity) int {
-	return x.add(wire.VerbMerge, e, azcore.ETagAny)
-}
+func (x *Transaction) MergeUnconditional(e *Entity) int { return x.core().MergeUnconditional(e) }
 
 // Upsert inserts the row, or replaces it without a check of its ETag.
-func (x *Transaction) Upsert(e *Entity) int { return x.add(wire.VerbReplace, e, "") }
+func (x *Transaction) Upsert(e *Entity) int { return x.core().Upsert(e) }
 
 // UpsertMerge inserts the row, or merges into it without a check of its ETag.
-func (x *Transaction) UpsertMerge(e *Entity) int { return x.add(wire.VerbMerge, e, "") }
+func (x *Transaction) UpsertMerge(e *Entity) int { return x.core().UpsertMerge(e) }
 
 // Delete deletes the row that e was read from; the row must not have changed since.
-func (x *Transaction) Delete(e *Entity) int { return x.addConditional(wire.VerbDelete, e) }
+func (x *Transaction) Delete(e *Entity) int { return x.core().Delete(e) }
 
 // DeleteUnconditional deletes the row without a check of its ETag; the row must exist.
-func (x *Transaction) DeleteUnconditional(key Key) int {
-	return x.add(wire.VerbDelete, &Entity{Key: key}, azcore.ETagAny)
-}
+func (x *Transaction) DeleteUnconditional(key Key) int { return x.core().DeleteUnconditional(key) }
 
-func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
-	if e != nil && e.ETag == "" {
-		x.fail(loggable(e.Key), fmt.Errorf("change %d has no ETag: the entity was not read before; use the unconditional form", x.count+1))
-	}
-	var etag azcore.ETag
-	if e != nil {
-		etag = e.ETag
-	}
-	return x.add(verb, e, etag)
-}
+// Len returns the number of changes so far.
+func (x *Transaction) Len() int { return x.core().Len() }
 
-// add appends an operation. It copies the properties, so that e may be used for the next one.
-func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
-	var w RawWrite
-	var err error = errs.Invalid("", errNil)
-	var key Key
-	if e != nil {
-		key = loggable(e.Key)
-		w, err = (&RawCodec{}).write(verb, e, ifMatch)
-	}
-	if err != nil {
-		x.fail(key, err)
-	}
-	x.writes, x.changes = append(x.writes, w), append(x.changes, x.count)
-	x.count++
-	return x.count - 1
-}
-
-func (x *Transaction) fail(key Key, err error) {
-	if x.err == nil && x.table != nil {
-		if x.err = asError(err); x.err == nil {
-			x.err = errs.Invalid("", err)
-		}
-		x.err.Op = "Commit"
-		x.err.Table, x.err.Key, x.err.Change = x.table.name, key, x.count+1
-	}
-}
+// Table returns the transaction's table.
+func (x *Transaction) Table() *Table { return (*Table)(x.core().Table()) }
 
 // Commit applies the changes, and returns an ETag for each of them, "" for deletes. For an entity it is the ETag of its
 // own row. The ETag of another change is "" only if the response was lost and the row's new ETag could not be read
@@ -122,33 +61,5 @@ func (x *Transaction) fail(key Key, err error) {
 // change from 1; nothing was applied, unless the error has the kind ErrUnknownOutcome. A transaction can be committed
 // once; after a failure, read again and make a new one.
 func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err error) {
-	if x.table == nil {
-		return nil, errs.Wiringf("Commit", "", "the transaction has no table; make it with Table.NewTransaction")
-	}
-	ctx, span := (&RawSource{Table: x.table}).begin(ctx, "Commit")
-	err = telemetry.ErrPanicked // the outcome if a pattern panics
-	defer func() { span.End(err) }()
-	if err := x.usable(); err != nil {
-		return nil, err
-	}
-	x.committed = true
-	if x.set != nil {
-		return x.set.Commit(ctx)
-	}
-	etags, err = x.table.commit(ctx, "Commit", x.writes, rowwriter.NewWriteID())
-	if len(x.writes) == 1 { // sent as a single request, which counts no changes
-		err = amend(err, func(e *Error) { e.Change = 1 })
-	}
-	return etags, err
-}
-
-// usable returns why the operations cannot be committed, or nil.
-func (x *Transaction) usable() error {
-	switch {
-	case x.err != nil:
-		return x.err
-	case x.committed:
-		return errs.Wiringf("Commit", "", "the transaction was committed before; make a new one")
-	}
-	return nil
+	return x.core().Commit(ctx)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -227,7 +228,7 @@ func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob)
 // failure returns the tables.Error of a failed request about a blob. If the request's condition did not hold,
 // the Kind is nil, and the caller must set it.
 func failure(op, name string, err error) *tables.Error {
-	e := tables.ServiceError(op, name, err)
+	e := core.ServiceError(op, name, err)
 	switch {
 	case e.Code == "BlobAlreadyExists":
 		e.Kind = tables.ErrExists

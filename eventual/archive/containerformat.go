@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -202,6 +202,6 @@ func openArchive[T any](codec *tables.Codec[T], text []byte) (*T, error) {
 	if err := codec.Decode(properties, v); err != nil {
 		return nil, err
 	}
-	tables.CodecOf(rows.Open, codec).Finish(&tables.RawRow{}, key, v)
+	(*core.Codec)(codec).Finish(&core.Row{}, key, v)
 	return v, nil
 }

@@ -23,9 +23,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/inspect"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -52,7 +52,7 @@ compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundk
 // valueTypes are exported types whose purpose is to carry the program's own values, as they are: their texts show them, as those of a
 // string do. They hold no key.
 const valueTypes = `
-tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page tables.RawRow tables.RawWrite tables.RawChangeSet tables.RawUnit driver.Change driver.ChangeState driver.Copy driver.RowOperation driver.Beside
+tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page tables.Row tables.RawWrite tables.RawChangeSet tables.RawUnit driver.Change driver.ChangeState driver.Copy driver.RowOperation driver.Beside
 driver.ApplyOptions driver.OutsideCopy driver.Reading driver.LaidOut driver.FurtherRow driver.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
 relationships.Joined logdata.Record eventual.Message eventual.PoisonMessage`
 
@@ -91,7 +91,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	storeOptions := patterns.StoreOptions{Intents: queueOptions}
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
 	values := []any{account, store, storeOptions, sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
-		patterns.Schema[item]{Key: plainKey}, codec, tables.CodecOf(rows.Open, codec), tables.InternalsOf(rows.Open).Raw(d.table), tables.RawSource{Table: d.table}, *tables.InternalsOf(rows.Open).State(&read.Meta), &read.Meta, explained, explained.Rows[0],
+		patterns.Schema[item]{Key: plainKey}, codec, (*core.Codec)(codec), (*core.Table)(d.table), core.Source{Table: (*core.Table)(d.table)}, *core.StateOf(&read.Meta), &read.Meta, explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
 		signer, token, issuer, grant, grant.Range, harness.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), harness.Must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
 		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New[item]("e", d.registry, &encryption.Options{Legacy: x.wrapper}),

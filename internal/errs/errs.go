@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
 // Invalid returns the error for bad input that was found before any request: ErrInvalid, or ErrTooLarge if
@@ -40,4 +41,31 @@ func InvalidIn(op, resource, format string, args ...any) *entity.Error {
 // is ErrWiring, whatever the cause. resource is a table, queue, container or blob, or "".
 func Wiringf(op, resource, format string, args ...any) *entity.Error {
 	return &entity.Error{Op: op, Table: resource, Kind: entity.ErrWiring, Err: fmt.Errorf(format, args...)}
+}
+
+// Of returns the *entity.Error in err, nil for none.
+func Of(err error) *entity.Error {
+	var e *entity.Error
+	errors.As(err, &e)
+	return e
+}
+
+// Amend returns a copy of err that edit has changed, or err itself if it is no *entity.Error. It does not change an *entity.Error that err
+// wraps.
+func Amend(err error, edit func(*entity.Error)) error {
+	e, ok := err.(*entity.Error)
+	if !ok {
+		return err
+	}
+	amended := *e
+	edit(&amended)
+	return &amended
+}
+
+// Loggable returns the key, or the zero Key if the key is illegal, since an illegal key could be a whole document.
+func Loggable(key entity.Key) entity.Key {
+	if rows.CheckKeys(key.Partition, key.Row) != nil {
+		return entity.Key{}
+	}
+	return key
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -287,9 +288,7 @@ func In(table *tables.Table, carrier any) *tables.Table {
 	default:
 		panic(fmt.Sprintf("intents carried by a %T", carrier))
 	}
-	copied := *table
-	*tables.InternalsOf(rows.Open).Owner(&copied) = runner
-	return &copied
+	return (*tables.Table)((*core.Table)(table).Owned(runner))
 }
 
 // Runner returns the runner of intents that a store with this queue uses.

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tablepatterns/tablepatterns/tables"
+	"github.com/tablepatterns/tablepatterns/entity"
 )
 
 // Intent names the effects of a change set outside of its partition that may still be incomplete.
@@ -22,7 +22,7 @@ var ErrChanging = errors.New("the entity has changed during every attempt; a wor
 // Member is one entity of a change set that has effects outside of its partition.
 type Member struct {
 	Repository string // Schema.Name
-	Key        tables.Key
+	Key        entity.Key
 	// Outside holds, for each pattern by name, the keys outside of the entity's partition that the change affects. Each
 	// pattern has its own notation for them.
 	Outside map[string][]string

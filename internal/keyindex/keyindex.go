@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Index is an index of entities of type T.
@@ -109,10 +109,10 @@ func (x *Index[T]) Partition(group string) string {
 
 // InGroups returns the condition that a row is in a partition of the index, whatever the group. Two of its four comparisons are a range,
 // so that the service does not read the whole table. The other two leave out indexes whose names begin with this one's, such as "email2".
-func (x *Index[T]) InGroups() tables.Condition {
+func (x *Index[T]) InGroups() entity.Condition {
 	none, groups := x.Partition(""), compoundkey.All().Under(x.Name)
-	return tables.And(tables.Ge("PartitionKey", none), tables.Lt("PartitionKey", groups.To()),
-		tables.Or(tables.Eq("PartitionKey", none), tables.Ge("PartitionKey", groups.From())))
+	return entity.And(entity.Ge("PartitionKey", none), entity.Lt("PartitionKey", groups.To()),
+		entity.Or(entity.Eq("PartitionKey", none), entity.Ge("PartitionKey", groups.From())))
 }
 
 // Owns reports whether a partition key is one of the index: a table may hold several indexes.
@@ -121,7 +121,7 @@ func (x *Index[T]) Owns(partition string) bool {
 }
 
 // GroupOf returns the group of an entity. keyOf is Host.KeyOf.
-func (x *Index[T]) GroupOf(v *T, keyOf func(*T) tables.Key) string {
+func (x *Index[T]) GroupOf(v *T, keyOf func(*T) entity.Key) string {
 	switch {
 	case x.Groups.ByPartition:
 		return keyOf(v).Partition
@@ -143,7 +143,7 @@ func (x *Index[T]) Chosen(op string, in *string) (string, error) {
 	default:
 		why = "the index has no groups; read it without In, or set Options.Group or Options.ByPartition"
 	}
-	return "", &tables.Error{Op: op, Pattern: x.Name, Kind: tables.ErrWiring, Err: errors.New(why)}
+	return "", &entity.Error{Op: op, Pattern: x.Name, Kind: entity.ErrWiring, Err: errors.New(why)}
 }
 
 // ErrInGroup returns the error of an index that was given to a repository after In has chosen a group.

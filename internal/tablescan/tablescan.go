@@ -6,25 +6,25 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Scan says what to read. Its functions collect the rows of one response in a page of type P. Several readers call them concurrently, but
 // the functions of one page are called one after the other.
 type Scan[P any] struct {
-	Table   *tables.Table
+	Table   *core.Table
 	Ranges  []rangescan.Range  // in the order of their keys; on Azure Cosmos DB whole partitions, or the whole table
 	Span    compoundkey.Span   // limits the row keys that are passed to Row
-	Where   []tables.Condition // at most 10 comparisons
+	Where   []entity.Condition // at most 10 comparisons
 	Size    int                // rows of a page; 0 means the service's maximum
 	Plain   bool               // return the library's own properties like any others
 	Readers int                // the maximum number of requests in flight; on Azure Cosmos DB there is one reader
 
 	New func() P
-	Row func(ctx context.Context, page P, row *tables.RawRow) error // row is valid during the call only, and can have a Problem
+	Row func(ctx context.Context, page P, row *core.Row) error // row is valid during the call only, and can have a Problem
 	// Work is called after the last row of a page, before the page is yielded; the page has all rows of the range that
 	// Work gets as its second argument. Work may be nil. On Azure Cosmos DB rows come in no order of keys, so that
 	// range is the whole range that is being read.
@@ -131,22 +131,22 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 		return content, "", errs.Invalid("Query", err)
 	}
 	content = s.New()
-	src := tables.InternalsOf(rows.Open).Raw(s.Table).Source(s.Span)
+	src := s.Table.Source(s.Span)
 	src.Plain = s.Plain
 	src.Problems = true
-	src.Load = func(ctx context.Context, row *tables.RawRow, _ []string) (any, error) {
+	src.Load = func(ctx context.Context, row *core.Row, _ []string) (any, error) {
 		return nil, s.Row(ctx, content, row)
 	}
 	if accept != nil {
-		src.Accept = func(k tables.Key) bool { return accept(rangescan.Key(k)) }
+		src.Accept = func(k entity.Key) bool { return accept(rangescan.Key(k)) }
 	}
-	q := tables.QueryOf[tables.RawRow](rows.Open, src).Where(s.Where...).PageSize(s.Size).AllowTableScan()
+	q := core.NewQuery(src).Where(s.Where...).PageSize(s.Size).AllowTableScan()
 	if filter != "" {
 		q = q.Filter(filter)
 	}
-	page, err := q.Page(ctx, token)
+	page, next, err := q.Page(ctx, token)
 	if err == nil && len(page.Problems) > 0 {
 		err = page.Problems[0] // Row did not get the row of such a problem
 	}
-	return content, page.Next, err
+	return content, next, err
 }

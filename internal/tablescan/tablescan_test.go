@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
@@ -21,9 +22,9 @@ func TestOnCosmos(t *testing.T) {
 	for _, partitions := range [][]string{nil, {"a", "c", "d", "none"}} {
 		ranges := tablescan.Partitions(partitions)
 		worked := 0
-		scan := tablescan.Scan[*[]string]{Table: harness.Cosmos(t, keys), Ranges: ranges, Readers: 8,
+		scan := tablescan.Scan[*[]string]{Table: (*core.Table)(harness.Cosmos(t, keys)), Ranges: ranges, Readers: 8,
 			New: func() *[]string { return new([]string) },
-			Row: func(_ context.Context, page *[]string, row *tables.RawRow) error {
+			Row: func(_ context.Context, page *[]string, row *core.Row) error {
 				*page = append(*page, row.Key.Partition+" "+row.Key.Row)
 				return nil
 			},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
@@ -129,7 +130,7 @@ func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	if err != nil {
 		return errs.Invalid(op, err)
 	}
-	etags, err := tables.InternalsOf(pass).Raw(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
+	etags, err := (*core.Table)(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	if err != nil {
 		return err
 	}
@@ -145,11 +146,11 @@ func (b *Beside) Written(_ rows.Pass, etags []azcore.ETag) {
 }
 
 // Writes returns the writes of the rows. It rejects rows without an Owner, which would be read as entities.
-func (b *Beside) Writes(_ rows.Pass) ([]tables.RawWrite, error) {
+func (b *Beside) Writes(_ rows.Pass) ([]core.Write, error) {
 	if b.Owner == "" && len(b.Rows) > 0 {
 		return nil, errors.New("Beside.Owner is empty; set it to the name of the pattern that owns the rows")
 	}
-	writes := make([]tables.RawWrite, len(b.Rows))
+	writes := make([]core.Write, len(b.Rows))
 	for i := range b.Rows {
 		var err error
 		if writes[i], err = WriteOf(pass, &b.Rows[i], b.Owner); err != nil {
@@ -161,11 +162,11 @@ func (b *Beside) Writes(_ rows.Pass) ([]tables.RawWrite, error) {
 
 // WriteOf returns the write of a row with its owner. It rejects a replacement or delete without an ETag, since that
 // would be unconditional.
-func WriteOf(_ rows.Pass, row *RowOperation, owner string) (tables.RawWrite, error) {
+func WriteOf(_ rows.Pass, row *RowOperation, owner string) (core.Write, error) {
 	if row.Row == nil {
-		return tables.RawWrite{}, errors.New("a RowOperation has no Row; the pattern must set it")
+		return core.Write{}, errors.New("a RowOperation has no Row; the pattern must set it")
 	}
-	w := tables.RawWrite{Key: row.Row.Key, Properties: row.Row.Properties, IfMatch: row.Row.ETag}
+	w := core.Write{Key: row.Row.Key, Properties: row.Row.Properties, IfMatch: row.Row.ETag}
 	if row.Verb != DeleteRow {
 		w.System = tables.Properties{{Name: rows.Shared, Value: tables.String(owner)}}
 	}
@@ -181,7 +182,7 @@ func WriteOf(_ rows.Pass, row *RowOperation, owner string) (tables.RawWrite, err
 		return w, fmt.Errorf("a RowOperation has verb %d; it must be InsertRow, ReplaceRow or DeleteRow", row.Verb)
 	}
 	if w.IfMatch == "" {
-		return w, fmt.Errorf("a RowOperation on row %q has no ETag; ReplaceRow and DeleteRow need the one with which the row was read", tables.InternalsOf(pass).Loggable(w.Key).Row)
+		return w, fmt.Errorf("a RowOperation on row %q has no ETag; ReplaceRow and DeleteRow need the one with which the row was read", errs.Loggable(w.Key).Row)
 	}
 	return w, nil
 }

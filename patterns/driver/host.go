@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -154,7 +155,7 @@ func CheckApart(what, name string, own compoundkey.Span) error {
 // returns a query returns a FailedQuery if its pattern was not given to a repository, so that callers can
 // chain methods without a nil check.
 func FailedQuery[T any](err error) tables.Query[T] {
-	return tables.QueryOf[T](rows.Open, &tables.RawSource{Err: err})
+	return tables.Query[T](core.NewQuery(&core.Source{Err: err}))
 }
 
 // Errors that patterns, repositories and queues exchange internally.

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -321,7 +322,7 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 	if !r.Owns(ctx, key) {
 		return errs.Invalidf(op, "the message does not name %q, so it cannot be written for this message; name it in Outside or OutsideKeys", key)
 	}
-	writes := make([]tables.RawWrite, len(operations))
+	writes := make([]core.Write, len(operations))
 	for i := range operations {
 		var err error
 		if writes[i], err = WriteOf(pass, &operations[i], r.pattern); err != nil {
@@ -329,7 +330,7 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 		}
 		writes[i].Meaning = namedBy(r.pattern)
 	}
-	_, err := tables.InternalsOf(pass).Raw(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
+	_, err := (*core.Table)(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	return err
 }
 

@@ -13,55 +13,54 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // op is the operation that errors name.
 const op = "BulkNonAtomic"
 
 // NonAtomic implements Repository.BulkNonAtomic.
-func NonAtomic(ctx context.Context, r *engine.Engine, entities iter.Seq2[any, error], options *tables.BulkOptions) (tables.Report, error) {
+func NonAtomic(ctx context.Context, r *engine.Engine, entities iter.Seq2[any, error], options *entity.BulkOptions) (entity.Report, error) {
 	w, err := newWriter(r, options)
 	if err != nil {
-		return tables.Report{}, err
+		return entity.Report{}, err
 	}
-	internals := tables.InternalsOf(rows.Open)
-	ctx, span := internals.Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
+	ctx, span := r.Table.Account().Telemetry().Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
-	report, err := internals.Bulk(ctx, r.Table, op, entities, options, r.BulkRows(), func(v any) (tables.RawUnit, error) { return w.unit(ctx, v) })
+	report, err := core.Bulk(ctx, r.Table, op, entities, options, r.BulkRows(), func(v any) (core.Unit, error) { return w.unit(ctx, v) })
 	return report, err
 }
 
 // writer plans the changes of one bulk write.
 type writer struct {
 	engine     *engine.Engine
-	verb       tables.BulkVerb
+	verb       entity.BulkVerb
 	properties []string
 }
 
 // newWriter returns ErrWiring for a verb that repositories do not support.
-func newWriter(r *engine.Engine, options *tables.BulkOptions) (*writer, error) {
+func newWriter(r *engine.Engine, options *entity.BulkOptions) (*writer, error) {
 	w := &writer{engine: r}
 	if options != nil {
 		w.verb, w.properties = options.Verb, options.Properties
 	}
-	if w.verb == tables.BulkUpsertMerge {
+	if w.verb == entity.BulkUpsertMerge {
 		return nil, errs.Wiringf(op, r.Table.Name(), "BulkOptions.Verb is BulkUpsertMerge, which only Rows has, since patterns need the whole entity; use BulkUpsert, or BulkMerge of entities that were read")
 	}
 	return w, nil
 }
 
 // unit plans the change of one entity.
-func (b *writer) unit(ctx context.Context, v any) (tables.RawUnit, error) {
-	u := tables.RawUnit{Entity: v, Together: b.together, Single: b.streams(), Again: b.verb == tables.BulkUpsert}
-	rebases := b.verb != tables.BulkInsert && b.engine.Rebases(v, true)
-	if b.engine.InSets() || rebases || b.verb == tables.BulkUpsert || b.verb == tables.BulkMerge && len(b.engine.Patterns) > 0 {
+func (b *writer) unit(ctx context.Context, v any) (core.Unit, error) {
+	u := core.Unit{Entity: v, Together: b.together, Single: b.streams(), Again: b.verb == entity.BulkUpsert}
+	rebases := b.verb != entity.BulkInsert && b.engine.Rebases(v, true)
+	if b.engine.InSets() || rebases || b.verb == entity.BulkUpsert || b.verb == entity.BulkMerge && len(b.engine.Patterns) > 0 {
 		return b.estimated(ctx, u)
 	}
 	w, err := b.change(ctx, v, nil)
@@ -87,24 +86,24 @@ func (b *writer) streams() bool {
 
 // estimated checks an entity, and counts the rows of its change that are known before the stored entity is
 // read.
-func (b *writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUnit, error) {
+func (b *writer) estimated(ctx context.Context, u core.Unit) (core.Unit, error) {
 	r := b.engine
 	var w *engine.Work
 	var err error
 	switch b.verb {
-	case tables.BulkMerge, tables.BulkDelete:
+	case entity.BulkMerge, entity.BulkDelete:
 		meta, err := r.Known(op, u.Entity)
 		if err != nil {
 			return u, err
 		}
-		u.Key = tables.InternalsOf(rows.Open).State(meta).Key
+		u.Key = core.StateOf(meta).Key
 		verb := wire.VerbDelete
-		if b.verb == tables.BulkMerge {
+		if b.verb == entity.BulkMerge {
 			verb = wire.VerbMerge
 		}
-		u.Writes, u.More = []tables.RawWrite{{Verb: verb, Key: u.Key, IfMatch: azcore.ETagAny}}, len(r.Copies)
+		u.Writes, u.More = []core.Write{{Verb: verb, Key: u.Key, IfMatch: azcore.ETagAny}}, len(r.Copies)
 		return u, nil
-	case tables.BulkReplace:
+	case entity.BulkReplace:
 		w, err = r.Replacing(op, u.Entity)
 	default:
 		w, err = r.Inserting(op, u.Entity)
@@ -119,8 +118,8 @@ func (b *writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUni
 
 // together writes the entities of units as one change set. A single upsert goes through the repository's
 // Upsert.
-func (b *writer) together(ctx context.Context, units []tables.RawUnit) error {
-	if len(units) == 1 && b.verb == tables.BulkUpsert {
+func (b *writer) together(ctx context.Context, units []core.Unit) error {
+	if len(units) == 1 && b.verb == entity.BulkUpsert {
 		return b.engine.Upsert(ctx, units[0].Entity)
 	}
 	fetched, err := b.fetch(ctx, units)
@@ -130,7 +129,7 @@ func (b *writer) together(ctx context.Context, units []tables.RawUnit) error {
 	changes := make([]*engine.Work, len(units))
 	for i, u := range units {
 		if changes[i], err = b.change(ctx, u.Entity, fetched); err != nil {
-			return tables.InternalsOf(rows.Open).Amend(err, func(e *tables.Error) { e.Change = i + 1 })
+			return errs.Amend(err, func(e *entity.Error) { e.Change = i + 1 })
 		}
 		changes[i].Fetched = fetched
 	}
@@ -139,11 +138,11 @@ func (b *writer) together(ctx context.Context, units []tables.RawUnit) error {
 
 // fetch reads the entities' own rows that the changes of units need. It reads rows whose keys lie close
 // together by one query.
-func (b *writer) fetch(ctx context.Context, units []tables.RawUnit) (engine.Fetched, error) {
-	var keys []tables.Key
+func (b *writer) fetch(ctx context.Context, units []core.Unit) (engine.Fetched, error) {
+	var keys []entity.Key
 	for _, u := range units {
-		rebases := b.engine.Rebases(u.Entity, b.verb != tables.BulkReplace)
-		if b.verb == tables.BulkUpsert || b.verb != tables.BulkInsert && rebases || b.verb == tables.BulkMerge && len(b.engine.Patterns) > 0 {
+		rebases := b.engine.Rebases(u.Entity, b.verb != entity.BulkReplace)
+		if b.verb == entity.BulkUpsert || b.verb != entity.BulkInsert && rebases || b.verb == entity.BulkMerge && len(b.engine.Patterns) > 0 {
 			keys = append(keys, u.Key)
 		}
 	}
@@ -162,13 +161,13 @@ func (b *writer) fetch(ctx context.Context, units []tables.RawUnit) (engine.Fetc
 func (b *writer) change(ctx context.Context, v any, fetched engine.Fetched) (*engine.Work, error) {
 	r := b.engine
 	switch b.verb {
-	case tables.BulkReplace:
+	case entity.BulkReplace:
 		return r.Replacing(op, v)
-	case tables.BulkMerge:
+	case entity.BulkMerge:
 		return r.Merging(ctx, op, v, b.properties, fetched)
-	case tables.BulkDelete:
+	case entity.BulkDelete:
 		return r.Deleting(ctx, op, v, fetched)
-	case tables.BulkUpsert:
+	case entity.BulkUpsert:
 		w, err := r.Inserting(op, v)
 		if err != nil {
 			return nil, err

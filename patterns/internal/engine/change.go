@@ -7,11 +7,12 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // spills reports whether a pattern writes blobs or other objects outside of the table when it stores
@@ -40,7 +41,7 @@ func (d *draft) check() error {
 	if len(d.Writes) == 0 {
 		return nil
 	}
-	if e := internals.CheckWrites(d.Writes); e != nil {
+	if e := core.CheckWrites(d.Writes); e != nil {
 		return e
 	}
 	total := 0
@@ -51,8 +52,8 @@ func (d *draft) check() error {
 		}
 		total += size
 	}
-	if total > tables.MaxTransactionSize/4 { // the JSON of a smaller plan fits into a request, so do not encode it only to measure it
-		if _, _, e := Raw(d.set.table).Measure(d.Writes); e != nil {
+	if total > entity.MaxTransactionSize/4 { // the JSON of a smaller plan fits into a request, so do not encode it only to measure it
+		if _, _, e := d.set.table.Measure(d.Writes); e != nil {
 			return e
 		}
 	}
@@ -72,7 +73,7 @@ func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
 	if err := r.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
 		return err
 	}
-	p := d.begin(w, &tables.RawState{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: rowwriter.AnyWriteID, Owner: r})
+	p := d.begin(w, &core.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: rowwriter.AnyWriteID, Owner: r})
 	if err := r.planRows(&w.Change, p, w.merged); err != nil {
 		return err
 	}
@@ -82,13 +83,13 @@ func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
 
 // Located adds the operation, the table, the key and the number of the change to err if it is a *tables.Error.
 func (w *Work) Located(err error) error {
-	return internals.Amend(err, func(e *tables.Error) {
+	return errs.Amend(err, func(e *entity.Error) {
 		e.Op, e.Table = w.Op, w.engine.Table.Name()
 		if w.number > 0 {
 			e.Change = w.number
 		}
-		if e.Key == (tables.Key{}) {
-			e.Key = internals.Loggable(w.Change.Key)
+		if e.Key == (entity.Key{}) {
+			e.Key = errs.Loggable(w.Change.Key)
 		}
 	})
 }
@@ -122,22 +123,22 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 			}
 		}
 		if row == nil {
-			return &tables.Error{Key: old.Key, Kind: tables.ErrNotFound}
+			return &entity.Error{Key: old.Key, Kind: entity.ErrNotFound}
 		}
 		same := row.WriteID != "" && row.WriteID == old.WriteID
 		if old.Version != "" {
 			same = row.ETag == old.Version
 		}
 		if row.IsCopy || !same {
-			return &tables.Error{Key: old.Key, Kind: tables.ErrConflict}
+			return &entity.Error{Key: old.Key, Kind: entity.ErrConflict}
 		}
 		own := *old
 		own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.carried // the write ID of a copy in another partition is not the entity's: the copy was written in a transaction of its own
 		w.Change.Old, w.Etag = &own, row.ETag
 	}
-	var keys []tables.Key
+	var keys []entity.Key
 	for _, orphan := range priorOf(old).Orphans {
-		key := tables.Key{Partition: old.Key.Partition, Row: orphan.RowKey}
+		key := entity.Key{Partition: old.Key.Partition, Row: orphan.RowKey}
 		row, known := w.Fetched[key]
 		switch {
 		case !known:
@@ -146,7 +147,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 			w.Change.claim(row)
 		}
 	}
-	for row, err := range StoredRows(Raw(r.Table).GetMany(ctx, keys)) {
+	for row, err := range StoredRows(r.Table.GetMany(ctx, keys)) {
 		if err != nil {
 			return err
 		}
@@ -162,18 +163,18 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 // has this key. A program without the index leaves such copies when it writes an entity. If the owner writes
 // the row again after claimOrphan has read it, the row's ETag changes and the claim fails. again reports
 // whether a new plan can succeed, learned whether the change now claims the row.
-func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
+func (r *Engine) claimOrphan(ctx context.Context, c *Change, key entity.Key) (again, learned bool) {
 	row, err := readSystem(ctx, r.Table, key)
-	if errors.Is(err, tables.ErrNotFound) {
+	if errors.Is(err, entity.ErrNotFound) {
 		return true, false // the key was released since
 	}
 	if err != nil || !row.isNearCopy() {
 		return false, false
 	}
 	if row.Primary != c.Key.Row {
-		op, of := c.Kind.String(), tables.Key{Partition: key.Partition, Row: row.Primary}
+		op, of := c.Kind.String(), entity.Key{Partition: key.Partition, Row: row.Primary}
 		own, err := Fetch(ctx, r.Table, op, of, nil)
-		if errors.Is(err, tables.ErrNotFound) || err == nil && own.IsCopy {
+		if errors.Is(err, entity.ErrNotFound) || err == nil && own.IsCopy {
 			own, err = nil, nil
 		}
 		if err != nil || own != nil && (own.WriteID == row.WriteID || !r.Owns(own)) {
@@ -230,7 +231,7 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 	if err != nil {
 		return err
 	}
-	if err := internals.CheckReserved(p); err != nil {
+	if err := core.CheckReserved(p); err != nil {
 		return errs.Invalid("", err)
 	}
 	if err := r.checkMirror(&w.Change, p); err != nil {
@@ -241,11 +242,11 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 }
 
 // transform converts properties into the properties to store.
-func (r *Engine) transform(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error) {
+func (r *Engine) transform(ctx context.Context, c *Change, p entity.Properties) (entity.Properties, error) {
 	for _, t := range r.Transformers {
 		var err error
 		if p, err = t.Transform.Store(ctx, c, p); err != nil {
-			return nil, PatternError(t, err, tables.ErrInvalid)
+			return nil, PatternError(t, err, entity.ErrInvalid)
 		}
 	}
 	return p, nil
@@ -254,7 +255,7 @@ func (r *Engine) transform(ctx context.Context, c *Change, p tables.Properties) 
 // checkMirror computes the entity's keys a second time, from the properties that a later read will return, and
 // returns an error if they differ. A key that depends on anything else, such as a time zone or a field that is
 // not stored, would differ after the next read, and the row under the old key would never be removed.
-func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
+func (r *Engine) checkMirror(c *Change, p entity.Properties) error {
 	v, mirror := c.Entity, r.Codec.New()
 	if err := r.Codec.Decode(p, mirror); err != nil {
 		return err
@@ -266,31 +267,31 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 	for _, x := range r.Copies {
 		given, err := c.Copies().Near(x)
 		if err != nil {
-			return PatternError(x, err, tables.ErrInvalid)
+			return PatternError(x, err, entity.ErrInvalid)
 		}
 		read, err := x.Copies(mirror)
 		if err != nil || !slices.EqualFunc(given, read, func(a, b driver.Copy) bool { return a.RowKey == b.RowKey }) {
-			return PatternError(x, errUnstoredKeys, tables.ErrInvalid)
+			return PatternError(x, errUnstoredKeys, entity.ErrInvalid)
 		}
 	}
 	for _, x := range r.rememberers {
 		given, err := x.Prior(v, p)
 		if err != nil {
-			return PatternError(x, err, tables.ErrInvalid)
+			return PatternError(x, err, entity.ErrInvalid)
 		}
 		if read, err := x.Prior(mirror, p); err != nil || !slices.Equal(given, read) {
-			return PatternError(x, errUnstoredKeys, tables.ErrInvalid)
+			return PatternError(x, errUnstoredKeys, entity.ErrInvalid)
 		}
 	}
 	mirrored := CopiesOf(mirror)
 	for _, x := range r.Outside {
 		given, err := c.Copies().Outside(x)
 		if err != nil {
-			return PatternError(x, err, tables.ErrInvalid)
+			return PatternError(x, err, entity.ErrInvalid)
 		}
 		read, err := mirrored.Outside(x)
 		if err != nil || !slices.EqualFunc(given, read, func(a, b driver.OutsideCopy) bool { return a.Key == b.Key }) {
-			return PatternError(x, errUnstoredKeys, tables.ErrInvalid)
+			return PatternError(x, errUnstoredKeys, entity.ErrInvalid)
 		}
 	}
 	return nil
@@ -308,7 +309,7 @@ func (r *Engine) memberOf(ctx context.Context, w *Work) (intents.Member, error) 
 	for _, p := range r.intents {
 		keys, err := p.OutsideKeys(ctx, &w.Change)
 		if err != nil {
-			return m, PatternError(p, err, tables.ErrInvalid)
+			return m, PatternError(p, err, entity.ErrInvalid)
 		}
 		if len(keys) > 0 {
 			m.Outside[p.Name] = keys

@@ -8,9 +8,10 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // complete calls the patterns' Complete for an entity. Each call of complete begins with the entity as the
@@ -26,7 +27,7 @@ func (w *Work) complete(ctx context.Context) error {
 	w.Change.State.Given = w.merges
 	v := r.Codec.Copy(w.given)
 	w.Change.Entity, w.Entity, w.edited = v, v, false
-	var before tables.Properties // only a merge needs it; other kinds of change send all properties
+	var before entity.Properties // only a merge needs it; other kinds of change send all properties
 	if w.Change.Kind == driver.ChangeMerge {
 		var err error
 		if before, err = r.Codec.Encode(v); err != nil {
@@ -35,7 +36,7 @@ func (w *Work) complete(ctx context.Context) error {
 	}
 	for _, p := range r.completers {
 		if err := p.Complete(ctx, &w.Change); err != nil {
-			return PatternError(p, err, tables.ErrInvalid)
+			return PatternError(p, err, entity.ErrInvalid)
 		}
 	}
 	if w.Change.Kind != driver.ChangeMerge {
@@ -46,14 +47,14 @@ func (w *Work) complete(ctx context.Context) error {
 
 // handBack updates the Meta of the written value after the commit. If patterns have completed or edited a copy
 // of the caller's value, handBack assigns that copy to the caller's value.
-func (w *Work) handBack(next *tables.RawState, etag azcore.ETag) {
+func (w *Work) handBack(next *core.State, etag azcore.ETag) {
 	if w.Entity != nil {
 		meta := w.engine.Codec.Meta(w.Entity)
 		if w.Change.Kind == driver.ChangeDelete {
 			next, etag = nil, ""
 		}
 		meta.ETag = etag
-		internals.SetState(meta, next)
+		core.SetState(meta, next)
 	}
 	if w.given != nil {
 		w.engine.Codec.Assign(w.given, w.Entity)
@@ -61,12 +62,12 @@ func (w *Work) handBack(next *tables.RawState, etag azcore.ETag) {
 }
 
 // mergeCompleted adds the properties that patterns have changed to the properties that a merge sends.
-func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error {
+func (r *Engine) mergeCompleted(w *Work, v any, before entity.Properties) error {
 	after, err := r.Codec.Encode(v)
 	if err != nil {
 		return err
 	}
-	var changed tables.Properties
+	var changed entity.Properties
 	for _, p := range after {
 		if before.Get(p.Name) != p.Value {
 			changed = append(changed, p)
@@ -84,7 +85,7 @@ func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error 
 // staged holds the changes of entities that were added to a transaction. Its Commit makes a Set of them and
 // runs it.
 type staged struct {
-	x       *tables.Transaction
+	x       *core.Transaction
 	changes []stagedChange
 
 	set *Set  // the set to which a pattern adds companions; nil for a transaction of the program
@@ -123,7 +124,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 	for _, c := range t.changes {
 		w, err := c.prepare(ctx)
 		if err != nil {
-			return nil, internals.Amend(err, func(e *tables.Error) { e.Change = c.number })
+			return nil, errs.Amend(err, func(e *entity.Error) { e.Change = c.number })
 		}
 		w.engine, w.number = c.engine, c.number
 		if err := s.admit(w); err != nil {
@@ -131,7 +132,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 		}
 		s.own = append(s.own, w)
 	}
-	writes, changes, err := internals.Writes(t.x)
+	writes, changes, err := t.x.Writes()
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (s *Set) admit(w *Work) error {
 		switch {
 		case o.Change.Key.Partition != w.Change.Key.Partition:
 			return fmt.Errorf("the entity is in partition %q, and change %d in partition %q; all changes of a transaction must be in one partition",
-				internals.Loggable(w.Change.Key).Partition, o.number, internals.Loggable(o.Change.Key).Partition)
+				errs.Loggable(w.Change.Key).Partition, o.number, errs.Loggable(o.Change.Key).Partition)
 		case o.Change.Key == w.Change.Key:
 			return fmt.Errorf("changes %d and %d are of the same entity; a transaction may change an entity only once", o.number, w.number)
 		}
@@ -157,17 +158,16 @@ func (s *Set) admit(w *Work) error {
 }
 
 // Stage adds a change of an entity to a transaction. The transaction's Commit returns an error of the change.
-func (r *Engine) Stage(x *tables.Transaction, prepare func(ctx context.Context, op string) (*Work, error)) *stagedChange {
+func (r *Engine) Stage(x *core.Transaction, prepare func(ctx context.Context, op string) (*Work, error)) *stagedChange {
 	const op = "Commit"
-	set := internals.ChangeSet(x)
-	t, _ := (*set).(*staged)
+	t, _ := x.ChangeSet().(*staged)
 	if t == nil {
 		t = &staged{x: x}
-		*set = t
+		x.SetChangeSet(t)
 	}
-	t.changes = append(t.changes, stagedChange{number: internals.NextChange(x) + 1, engine: r, prepare: func(ctx context.Context) (*Work, error) {
+	t.changes = append(t.changes, stagedChange{number: x.NextChange() + 1, engine: r, prepare: func(ctx context.Context) (*Work, error) {
 		if !x.Table().Same(r.Table) {
-			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the transaction is on table %s; make it with NewTransaction of the repository's table", x.Table().Name()))
+			return nil, r.Invalid(op, entity.Key{}, fmt.Errorf("the transaction is on table %s; make it with NewTransaction of the repository's table", x.Table().Name()))
 		}
 		return prepare(ctx, op)
 	}})
@@ -175,7 +175,7 @@ func (r *Engine) Stage(x *tables.Transaction, prepare func(ctx context.Context, 
 }
 
 // StageKind implements Host.Stage.
-func (r *Engine) StageKind(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v any) {
+func (r *Engine) StageKind(ctx context.Context, kind driver.ChangeKind, x *core.Transaction, v any) {
 	c := r.Stage(x, func(_ context.Context, op string) (*Work, error) { return r.changing(ctx, op, kind, v) })
 	c.context = ctx
 	if kind == driver.ChangeReplace {
@@ -184,7 +184,7 @@ func (r *Engine) StageKind(ctx context.Context, kind driver.ChangeKind, x *table
 }
 
 // StageUnchanged implements Host.StageUnchanged.
-func (r *Engine) StageUnchanged(ctx context.Context, x *tables.Transaction, v any) {
+func (r *Engine) StageUnchanged(ctx context.Context, x *core.Transaction, v any) {
 	c := r.Stage(x, func(_ context.Context, op string) (*Work, error) { return r.Replacing(op, v) })
 	c.context, c.touches = ctx, true
 }
@@ -214,19 +214,19 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 	for _, p := range w.engine.companions {
 		x := w.engine.Table.NewTransaction()
 		t := &staged{x: x, set: s}
-		*internals.ChangeSet(x) = t
+		x.SetChangeSet(t)
 		err := p.Companions(ctx, &w.Change, x)
 		if err = cmp.Or(err, t.err); err != nil {
-			return PatternError(p, err, tables.ErrInvalid)
+			return PatternError(p, err, entity.ErrInvalid)
 		}
 		for _, c := range t.changes {
 			if err := s.addCompanion(ctx, p, w, c); err != nil {
-				return PatternError(p, err, tables.ErrInvalid)
+				return PatternError(p, err, entity.ErrInvalid)
 			}
 		}
-		writes, _, err := internals.Writes(x)
+		writes, _, err := x.Writes()
 		if err != nil {
-			return PatternError(p, err, tables.ErrInvalid)
+			return PatternError(p, err, entity.ErrInvalid)
 		}
 		for _, write := range writes {
 			write.Meaning = &Meaning{Pattern: p.Name, role: roleShared}
@@ -238,7 +238,7 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 
 // maxMembers limits the entities of a set: each needs at least one of the transaction's rows. Without the
 // limit, two patterns that stage changes of each other's entities would never end.
-const maxMembers = tables.MaxTransactionOperations
+const maxMembers = entity.MaxTransactionOperations
 
 // addCompanion adds c, a change that pattern p has staged for the change of beside. If c replaces a value that
 // GetIn has returned, addCompanion instead edits the change from which GetIn took the value.
@@ -258,12 +258,12 @@ func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stag
 			return nil // the transaction already writes the entity under this ETag
 		}
 		if c.touches {
-			return &tables.Error{Key: w.Change.Key, Kind: tables.ErrConflict}
+			return &entity.Error{Key: w.Change.Key, Kind: entity.ErrConflict}
 		}
 		return errs.Invalidf("", "the transaction changes the entity (%q, %q) already; a pattern that changes it too has to read it with GetIn", w.Change.Key.Partition, w.Change.Key.Row)
 	}
 	if len(s.members) >= maxMembers {
-		return errs.Invalidf("", "the patterns of the entities stage more than %d companions; a transaction has at most %d rows", maxMembers, tables.MaxTransactionOperations)
+		return errs.Invalidf("", "the patterns of the entities stage more than %d companions; a transaction has at most %d rows", maxMembers, entity.MaxTransactionOperations)
 	}
 	if c.context != nil {
 		ctx = c.context
@@ -280,7 +280,7 @@ func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stag
 }
 
 // memberOf returns the set's member that changes the entity with this key in r's table, or nil.
-func (s *Set) memberOf(r *Engine, key tables.Key) *Work {
+func (s *Set) memberOf(r *Engine, key entity.Key) *Work {
 	for _, w := range s.members {
 		if w.Change.Key == key && w.engine.Table.Same(r.Table) {
 			return w
@@ -309,9 +309,9 @@ func (w *Work) edit() error {
 func (w *Work) assume(v any) { w.Change.Entity, w.Entity, w.Change.Stored, w.merged = v, v, nil, nil }
 
 // GetIn implements Host.GetIn.
-func (r *Engine) GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (any, error) {
+func (r *Engine) GetIn(ctx context.Context, x *core.Transaction, key entity.Key) (any, error) {
 	const op = "Get"
-	t, _ := (*internals.ChangeSet(x)).(*staged)
+	t, _ := x.ChangeSet().(*staged)
 	if t == nil || t.set == nil {
 		return nil, r.Invalid(op, key, errors.New("the transaction was not given to a pattern's Companions, and GetIn works only there; use Get"))
 	}
@@ -320,7 +320,7 @@ func (r *Engine) GetIn(ctx context.Context, x *tables.Transaction, key tables.Ke
 	case w == nil:
 		return r.Get(ctx, op, key)
 	case w.Change.Kind == driver.ChangeDelete || w.engine != r:
-		return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: tables.ErrNotFound}
+		return nil, &entity.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: entity.ErrNotFound}
 	case w.Change.Kind == driver.ChangeMerge:
 		return nil, r.Invalid(op, key, errors.New("the transaction merges into the entity, and a pattern has to change more of it; use StageReplace"))
 	}

@@ -10,16 +10,17 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // draft is the plan of a set: the rows of one transaction, and the new Meta of each entity.
 type draft struct {
-	Writes []tables.RawWrite
+	Writes []core.Write
 	set    *Set
 	of     []rowOf // for each of Writes: the member to which the row belongs
 	parts  []part  // one for each member
@@ -38,9 +39,9 @@ type rowOf struct {
 type part struct {
 	draft  *draft
 	member *Work
-	first  int              // index of the entity's own row
-	etag   azcore.ETag      // ETag under which the entity's own row is written; it guards all rows of the entity
-	next   *tables.RawState // prior state of the entity after the commit
+	first  int         // index of the entity's own row
+	etag   azcore.ETag // ETag under which the entity's own row is written; it guards all rows of the entity
+	next   *core.State // prior state of the entity after the commit
 }
 
 // removal is a row that an entity no longer has. If another member gets a row with the same key, the row is
@@ -51,7 +52,7 @@ type removal struct {
 }
 
 // begin returns an empty plan for a member.
-func (d *draft) begin(w *Work, next *tables.RawState) *part {
+func (d *draft) begin(w *Work, next *core.State) *part {
 	return &part{draft: d, member: w, first: len(d.Writes), etag: w.Etag, next: next}
 }
 
@@ -78,7 +79,7 @@ func (m *Meaning) accompany(pattern string) {
 	}
 }
 
-func (d *draft) add(write tables.RawWrite, of rowOf) {
+func (d *draft) add(write core.Write, of rowOf) {
 	d.Writes, d.of = append(d.Writes, write), append(d.of, of)
 }
 
@@ -118,7 +119,7 @@ func (s *Set) Draft(ctx context.Context) (*draft, error) {
 }
 
 // refused returns the index of the row that the service refused with e, -1 if e does not name one.
-func (d *draft) refused(e *tables.Error) int {
+func (d *draft) refused(e *entity.Error) int {
 	switch {
 	case len(d.Writes) == 1:
 		return 0
@@ -131,7 +132,7 @@ func (d *draft) refused(e *tables.Error) int {
 // plan turns a change into the rows of its entity.
 func (r *Engine) plan(w *Work, d *draft) error {
 	c := &w.Change
-	p := d.begin(w, &tables.RawState{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r})
+	p := d.begin(w, &core.State{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r})
 	if c.Old != nil {
 		p.next.Incarnation, p.next.Carried = c.Old.Incarnation, c.Old.Carried
 	}
@@ -173,12 +174,12 @@ func (s *Set) addRows(ctx context.Context, d *draft) error {
 		for _, p := range r.rows {
 			rows, err := p.Rows(ctx, changes)
 			if err != nil {
-				return w.Located(PatternError(p, err, tables.ErrInvalid))
+				return w.Located(PatternError(p, err, entity.ErrInvalid))
 			}
 			for i := range rows {
 				write, err := driver.WriteOf(pass, &rows[i], p.Name)
 				if err != nil {
-					return w.Located(PatternError(p, err, tables.ErrInvalid))
+					return w.Located(PatternError(p, err, entity.ErrInvalid))
 				}
 				d.addShared(write, Meaning{Pattern: p.Name, role: roleShared}, w)
 			}
@@ -188,7 +189,7 @@ func (s *Set) addRows(ctx context.Context, d *draft) error {
 }
 
 // addShared adds a row that belongs to several entities, or to none.
-func (d *draft) addShared(write tables.RawWrite, m Meaning, w *Work) {
+func (d *draft) addShared(write core.Write, m Meaning, w *Work) {
 	write.Key.Partition, write.Meaning = w.Change.Key.Partition, &m
 	d.add(write, rowOf{number: w.number})
 }
@@ -198,7 +199,7 @@ func (d *draft) addShared(write tables.RawWrite, m Meaning, w *Work) {
 // of the entity that gives up the row, under its ETag, so no concurrent change of that entity is lost.
 func (d *draft) addRemovals() {
 	for _, x := range d.removals {
-		at := slices.IndexFunc(d.Writes, func(w tables.RawWrite) bool { return w.Key == x.row.Key })
+		at := slices.IndexFunc(d.Writes, func(w core.Write) bool { return w.Key == x.row.Key })
 		if at < 0 {
 			d.add(x.row.write(), x.of)
 			continue
@@ -214,7 +215,7 @@ func (d *draft) addRemovals() {
 }
 
 // planRows plans the rows that depend only on the entity.
-func (r *Engine) planRows(c *Change, p *part, merged tables.Properties) error {
+func (r *Engine) planRows(c *Change, p *part, merged entity.Properties) error {
 	v := c.Copies()
 	stored := c.Stored
 	if own := &r.Schema.Own; c.Kind == driver.ChangeMerge && len(own.Properties()) > 0 {
@@ -256,8 +257,8 @@ func (r *Engine) planRows(c *Change, p *part, merged tables.Properties) error {
 }
 
 // addRow plans one row that the entity will have.
-func (p *part) addRow(c *Change, row *PlannedRow, first bool, old []PlannedRow, merged tables.Properties) {
-	o := Operation{Key: tables.Key{Partition: c.Key.Partition, Row: row.RowKey}, properties: row.Properties, incarnation: p.next.Incarnation, copies: p.next.Copies, layout: row.Layout, Meaning: Meaning{Pattern: row.Pattern}}
+func (p *part) addRow(c *Change, row *PlannedRow, first bool, old []PlannedRow, merged entity.Properties) {
+	o := Operation{Key: entity.Key{Partition: c.Key.Partition, Row: row.RowKey}, properties: row.Properties, incarnation: p.next.Incarnation, copies: p.next.Copies, layout: row.Layout, Meaning: Meaning{Pattern: row.Pattern}}
 	if first {
 		o.carried = p.next.Carried
 	} else {
@@ -293,14 +294,14 @@ func (p *part) remove(c *Change, row PlannedRow) {
 	if etag, gone := p.draft.set.gone[row.RowKey]; gone && etag == p.etag {
 		return
 	}
-	p.addRemoval(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: row.RowKey}, IfMatch: azcore.ETagAny, Meaning: Meaning{Pattern: row.Pattern, role: roleStale, owner: p.etag}})
+	p.addRemoval(Operation{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: row.RowKey}, IfMatch: azcore.ETagAny, Meaning: Meaning{Pattern: row.Pattern, role: roleStale, owner: p.etag}})
 }
 
 // removeClaimed plans the removal of the claimed orphaned copies under keys that the entity will not have.
 func (p *part) removeClaimed(c *Change, rows []PlannedRow) {
 	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
 		if !repeats(rows, rowKey) {
-			p.addRemoval(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey], Meaning: Meaning{role: roleClaimed}})
+			p.addRemoval(Operation{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey], Meaning: Meaning{role: roleClaimed}})
 		}
 	}
 }
@@ -316,14 +317,14 @@ func (p *part) addRemoval(o Operation) {
 type PlannedRow struct {
 	Pattern    string // "" for the entity's own rows
 	RowKey     string
-	Properties tables.Properties
+	Properties entity.Properties
 	Layout     string // as in StoredRow
 	version    string // version of a further row, as in driver.FurtherRow; "" if unknown, and for other rows
 }
 
 // rowsOf returns all rows that depend only on the entity: its own row first, then the further rows of its
 // layout, then its copies.
-func (r *Engine) rowsOf(v EntityCopies, key tables.Key, stored tables.Properties) ([]PlannedRow, error) {
+func (r *Engine) rowsOf(v EntityCopies, key entity.Key, stored entity.Properties) ([]PlannedRow, error) {
 	s := r.Spreading(stored)
 	rows, err := s.Spread(nil, "", key, nil)
 	if err != nil {
@@ -331,14 +332,14 @@ func (r *Engine) rowsOf(v EntityCopies, key tables.Key, stored tables.Properties
 	}
 	for _, c := range r.Copies {
 		if rows, err = AppendCopies(rows, c, v, key, s); err != nil {
-			return nil, PatternError(c, err, tables.ErrInvalid)
+			return nil, PatternError(c, err, entity.ErrInvalid)
 		}
 	}
 	return rows, nil
 }
 
 // AppendCopies appends the rows of the copies that pattern c makes of v.
-func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key, s *spreading) ([]PlannedRow, error) {
+func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key entity.Key, s *spreading) ([]PlannedRow, error) {
 	made, err := v.Near(c)
 	if err != nil {
 		return nil, err
@@ -348,7 +349,7 @@ func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key,
 			return nil, fmt.Errorf("a copy has the entity's own row key; give it another")
 		}
 		before := len(rows)
-		rows, err = s.Spread(rows, c.Name, tables.Key{Partition: key.Partition, Row: copied.RowKey}, copied.Keep)
+		rows, err = s.Spread(rows, c.Name, entity.Key{Partition: key.Partition, Row: copied.RowKey}, copied.Keep)
 		if err != nil {
 			return nil, err
 		}
@@ -382,7 +383,7 @@ func repeats(rows []PlannedRow, rowKey string) bool {
 // entity except the first, and the results of the patterns' Prior. row must have all stored properties. Copies
 // of patterns that row does not list may be orphaned. A pattern whose key function rejects the entity has no
 // copies of that entity.
-func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error) {
+func (r *Engine) Remember(v any, key entity.Key, row *StoredRow) (*prior, error) {
 	if len(r.Patterns) == 0 {
 		return &prior{}, nil
 	}
@@ -411,11 +412,11 @@ func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error)
 }
 
 // rememberPatterns adds the results of the patterns' Prior to p.
-func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
+func (r *Engine) rememberPatterns(p *prior, v any, stored entity.Properties) error {
 	for _, x := range r.rememberers {
 		items, err := x.Prior(v, stored)
 		if err != nil {
-			return PatternError(x, err, tables.ErrInvalid)
+			return PatternError(x, err, entity.ErrInvalid)
 		}
 		if p.patterns == nil {
 			p.patterns = map[string][]string{}
@@ -428,16 +429,16 @@ func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) err
 // Operation is one row of a plan, with the library's own properties as fields.
 type Operation struct {
 	Verb       wire.Verb
-	Key        tables.Key
+	Key        entity.Key
 	IfMatch    azcore.ETag // "" for an insert or an upsert
-	properties tables.Properties
+	properties entity.Properties
 
 	incarnation string // this field and the next five are written unless empty; a merge also writes empty copies
 	copies      string
 	primary     *string
 	layout      string
 	outside     outsideFacts
-	carried     tables.Properties // properties that only a later version of the library knows, written back as they are
+	carried     entity.Properties // properties that only a later version of the library knows, written back as they are
 	Meaning
 }
 
@@ -461,15 +462,15 @@ const (
 )
 
 // Explain adds the pattern's name to the error of a row, and converts a taken key into ErrDuplicate.
-func (m *Meaning) Explain(e *tables.Error) {
+func (m *Meaning) Explain(e *entity.Error) {
 	e.Pattern = m.Pattern
-	if m.role == roleUnique && errors.Is(e.Kind, tables.ErrExists) {
-		e.Kind = tables.ErrDuplicate
+	if m.role == roleUnique && errors.Is(e.Kind, entity.ErrExists) {
+		e.Kind = entity.ErrDuplicate
 	}
 }
 
 // MeaningOf returns the Meaning of a row; a plain row has the zero Meaning.
-func MeaningOf(w *tables.RawWrite) Meaning {
+func MeaningOf(w *core.Write) Meaning {
 	if m, ok := w.Meaning.(*Meaning); ok {
 		return *m
 	}
@@ -477,8 +478,8 @@ func MeaningOf(w *tables.RawWrite) Meaning {
 }
 
 // write returns the row in the form in which it is sent.
-func (o *Operation) write() tables.RawWrite {
-	w := tables.RawWrite{Verb: o.Verb, Key: o.Key, IfMatch: o.IfMatch, Properties: o.properties, Marked: o.incarnation != ""}
+func (o *Operation) write() core.Write {
+	w := core.Write{Verb: o.Verb, Key: o.Key, IfMatch: o.IfMatch, Properties: o.properties, Marked: o.incarnation != ""}
 	if o.Meaning != (Meaning{}) {
 		w.Meaning = &o.Meaning
 	}
@@ -489,8 +490,8 @@ func (o *Operation) write() tables.RawWrite {
 }
 
 // system lists the library's own properties of the row, without the write ID.
-func (o *Operation) system() (all tables.Properties) {
-	set := func(name, value string) { all = append(all, tables.Property{Name: name, Value: tables.String(value)}) }
+func (o *Operation) system() (all entity.Properties) {
+	set := func(name, value string) { all = append(all, entity.Property{Name: name, Value: entity.String(value)}) }
 	all = append(all, o.carried...)
 	if o.incarnation != "" {
 		set(rows.Incarnation, o.incarnation)
@@ -508,10 +509,10 @@ func (o *Operation) system() (all tables.Properties) {
 }
 
 // Commit writes rows in one transaction.
-func Commit(ctx context.Context, t *tables.Table, op string, operations ...Operation) ([]azcore.ETag, error) {
-	writes := make([]tables.RawWrite, len(operations))
+func Commit(ctx context.Context, t *core.Table, op string, operations ...Operation) ([]azcore.ETag, error) {
+	writes := make([]core.Write, len(operations))
 	for i := range operations {
 		writes[i] = operations[i].write()
 	}
-	return Raw(t).Commit(ctx, op, writes, rowwriter.NewWriteID())
+	return t.Commit(ctx, op, writes, rowwriter.NewWriteID())
 }

@@ -14,22 +14,23 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Engine stores entities of one type as pointers, without knowing the type at compile time; Repository adds
 // the type. If it were generic, the compiler would generate its code for each type.
 type Engine struct {
-	Table    *tables.Table
+	Table    *core.Table
 	Schema   Schema
-	Codec    *tables.RawCodec
-	Names    []string         // names of the properties that the type can store, nil for any
-	Primary  tables.RawSource // of the entities' own rows
+	Codec    *core.Codec
+	Names    []string    // names of the properties that the type can store, nil for any
+	Primary  core.Source // of the entities' own rows
 	Patterns []*Pattern
 
 	Copies       []*Pattern
@@ -48,7 +49,7 @@ type Engine struct {
 // Schema is a Schema whose T is not known at compile time.
 type Schema struct {
 	Name        string
-	Key         func(any) tables.Key
+	Key         func(any) entity.Key
 	Own         ownrows.Rows
 	Intents     intents.Runner // nil for none
 	MaxAttempts int
@@ -122,20 +123,20 @@ func (r *Engine) refuseClearText() error {
 }
 
 // State returns the state that an entity's Meta holds, nil for none.
-func (r *Engine) State(v any) *tables.RawState { return internals.State(r.Codec.Meta(v)) }
+func (r *Engine) State(v any) *core.State { return core.StateOf(r.Codec.Meta(v)) }
 
 // Get reads one entity by its own row. Requests: 1.
-func (r *Engine) Get(ctx context.Context, op string, key tables.Key) (any, error) {
-	return internals.Get(ctx, &r.Primary, op, key)
+func (r *Engine) Get(ctx context.Context, op string, key entity.Key) (any, error) {
+	return r.Primary.Get(ctx, op, key)
 }
 
 // CopiesSource returns a source that yields a pattern's copies in the entities' own partitions, each as an
 // entity. keep names the properties that the copies hold; nil means all.
-func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.RawSource {
+func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *core.Source {
 	src, keep := r.Primary, r.keeps(keep)
 	src.Span, src.Where, src.Skips, src.Kept = span, nil, r.Layout != nil, keep
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
-		if !row.isNearCopy() || row.Layout == FurtherRow || !r.Schema.Own.Keeps(tables.Key{Partition: row.Key.Partition, Row: row.Primary}) {
+		if !row.isNearCopy() || row.Layout == FurtherRow || !r.Schema.Own.Keeps(entity.Key{Partition: row.Key.Partition, Row: row.Primary}) {
 			return nil, nil
 		}
 		return r.loadCopy(ctx, r.Table, row, selected, keep)
@@ -144,15 +145,15 @@ func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.RawS
 }
 
 // Loads adapts a function that loads entities to RawSource.Load.
-func Loads(load func(context.Context, *StoredRow, []string) (any, error)) func(context.Context, *tables.RawRow, []string) (any, error) {
-	return func(ctx context.Context, raw *tables.RawRow, selected []string) (any, error) {
+func Loads(load func(context.Context, *StoredRow, []string) (any, error)) func(context.Context, *core.Row, []string) (any, error) {
+	return func(ctx context.Context, raw *core.Row, selected []string) (any, error) {
 		return load(ctx, RowOf(raw), selected)
 	}
 }
 
 // newPrimary returns the source of the entities' own rows.
-func (r *Engine) newPrimary() (tables.RawSource, error) {
-	src := tables.RawSource{Table: r.Table, Codec: r.Codec, Known: r.Codec.Known(),
+func (r *Engine) newPrimary() (core.Source, error) {
+	src := core.Source{Table: r.Table, Codec: r.Codec, Known: r.Codec.Known(),
 		System: []string{rows.Primary, rows.Shared, rows.Copies, rows.Incarnation, rows.WriteID, rows.Layout}, Filterable: r.filterable}
 	if len(r.Transformers) > 0 || len(r.rememberers) > 0 || r.Layout != nil {
 		src.Known = nil // patterns need every stored property
@@ -178,17 +179,17 @@ func (r *Engine) newPrimary() (tables.RawSource, error) {
 }
 
 // GetPrimary implements Host.GetPrimary.
-func (r *Engine) GetPrimary(ctx context.Context, copied tables.Key) (any, error) {
+func (r *Engine) GetPrimary(ctx context.Context, copied entity.Key) (any, error) {
 	row, err := Fetch(ctx, r.Table, "Get", copied, map[string]int{})
 	if err != nil {
 		return nil, err
 	}
 	if !row.isNearCopy() {
-		return nil, &tables.Error{Op: "Get", Table: r.Table.Name(), Key: copied, Kind: tables.ErrNotFound}
+		return nil, &entity.Error{Op: "Get", Table: r.Table.Name(), Key: copied, Kind: entity.ErrNotFound}
 	}
-	v, err := r.Get(ctx, "Get", tables.Key{Partition: copied.Partition, Row: row.Primary})
+	v, err := r.Get(ctx, "Get", entity.Key{Partition: copied.Partition, Row: row.Primary})
 	if err == nil && r.seals != nil && !r.belongsUnder(v, r.Table, copied, false) {
-		return nil, &tables.Error{Op: "Get", Table: r.Table.Name(), Key: copied, Kind: tables.ErrNotFound}
+		return nil, &entity.Error{Op: "Get", Table: r.Table.Name(), Key: copied, Kind: entity.ErrNotFound}
 	}
 	return v, err
 }
@@ -201,16 +202,16 @@ type Pattern struct {
 	Outside     *Outside
 	Async       bool
 	Last        bool
-	Prior       func(entity any, stored tables.Properties) ([]string, error)
+	Prior       func(entity any, stored entity.Properties) ([]string, error)
 	Rows        func(ctx context.Context, changes []*Change) ([]driver.RowOperation, error)
-	Companions  func(ctx context.Context, c *Change, x *tables.Transaction) error
+	Companions  func(ctx context.Context, c *Change, x *core.Transaction) error
 	Complete    func(ctx context.Context, c *Change) error
 	OutsideKeys func(ctx context.Context, c *Change) ([]string, error)
 	Reconcile   func(ctx context.Context, all []*Reconciliation) error
 	Transform   *Transform
 	Layout      *driver.Layout
 	Audit       *Audit
-	Tables      []*tables.Table // a nil element is the repository's own table
+	Tables      []*core.Table // a nil element is the repository's own table
 	Containers  []*container.Client
 }
 
@@ -228,8 +229,8 @@ func (r *Engine) Mixes(p *Pattern, other *Engine, q *Pattern) bool {
 	case p.Audit == nil || q.Audit == nil: // no lists
 		return false
 	}
-	sameTable := func(t *tables.Table) bool {
-		return slices.ContainsFunc(q.Tables, func(u *tables.Table) bool { return cmp.Or(t, r.Table).Same(cmp.Or(u, other.Table)) })
+	sameTable := func(t *core.Table) bool {
+		return slices.ContainsFunc(q.Tables, func(u *core.Table) bool { return cmp.Or(t, r.Table).Same(cmp.Or(u, other.Table)) })
 	}
 	address := func(c *container.Client) string {
 		url, _, _ := strings.Cut(c.URL(), "?") // without a signature
@@ -243,17 +244,17 @@ func (r *Engine) Mixes(p *Pattern, other *Engine, q *Pattern) bool {
 
 // Outside is a driver.Outside without the type parameter.
 type Outside struct {
-	Table           *tables.Table
+	Table           *core.Table
 	Copies          func(entity any) ([]driver.OutsideCopy, error)
-	Owns            func(key tables.Key) bool
+	Owns            func(key entity.Key) bool
 	ReservationTerm time.Duration
 }
 
 // Transform is a driver.Transform without the type parameter.
 type Transform struct {
 	Stage          driver.Stage
-	Store          func(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error)
-	Load           func(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error)
+	Store          func(ctx context.Context, c *Change, p entity.Properties) (entity.Properties, error)
+	Load           func(ctx context.Context, of driver.Reading, p entity.Properties) (entity.Properties, error)
 	Filterable     func(property string) bool
 	RefusesMerge   error
 	Streams        bool
@@ -265,14 +266,14 @@ type Audit struct {
 	Expected func(entity any) ([]driver.Fact, error)
 	List     func(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error]
 	Read     func(ctx context.Context, asked []driver.Fact) ([]*driver.Fact, error)
-	Remove   func(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error
+	Remove   func(ctx context.Context, place string, entity entity.Key, wanted func(context.Context) (bool, error)) error
 }
 
 // Reconciliation is a driver.Reconciliation without the type parameter.
 type Reconciliation struct {
-	Key          tables.Key
+	Key          entity.Key
 	Entity       any
-	Stored       tables.Properties
+	Stored       entity.Properties
 	Keys         []string
 	Received     bool
 	ChangeID     string
@@ -342,15 +343,15 @@ func (p *Pattern) check() error {
 // written, ErrGarbled while it is read. During a write, a pattern's ErrNotFound becomes ErrMissingReference, so
 // that ErrNotFound always concerns the entity itself.
 func PatternError(p *Pattern, err, objection error) error {
-	e := internals.Failure(err)
-	of, ours := err.(*tables.Error)
+	e := core.Failure(err)
+	of, ours := err.(*entity.Error)
 	if ours {
 		*e = *of
 	}
 	e.Pattern = cmp.Or(e.Pattern, p.Name)
-	switch e.Kind = cmp.Or(e.Kind, tables.KindOf(err)); {
-	case errors.Is(e.Kind, tables.ErrNotFound) && errors.Is(objection, tables.ErrInvalid):
-		e.Kind = tables.ErrMissingReference // the pattern looked for a row other than the entity's own
+	switch e.Kind = cmp.Or(e.Kind, entity.KindOf(err)); {
+	case errors.Is(e.Kind, entity.ErrNotFound) && errors.Is(objection, entity.ErrInvalid):
+		e.Kind = entity.ErrMissingReference // the pattern looked for a row other than the entity's own
 	case e.Kind == nil && !ours && e.Code == "" && !wire.HasEnded(err):
 		e.Kind = objection
 	}

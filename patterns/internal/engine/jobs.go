@@ -6,22 +6,23 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // RewriteNow reads an entity and writes it again unchanged. It trusts no copy that the entity's row lists: it
 // reads each copy before the write, since the copy may be orphaned or belong to another entity.
-func (r *Engine) RewriteNow(ctx context.Context, op string, key tables.Key) error {
+func (r *Engine) RewriteNow(ctx context.Context, op string, key entity.Key) error {
 	value, row, err := r.ReadOwn(ctx, op, key)
 	if err != nil {
 		return err
 	}
 	if value == nil {
-		return &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: tables.ErrNotFound}
+		return &entity.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: entity.ErrNotFound}
 	}
 	row.Copies = ""
 	return r.WriteAgain(ctx, op, value, row, true)
@@ -40,7 +41,7 @@ func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *Stor
 
 // Again is one of several entities that a job writes or reconciles together.
 type Again struct {
-	Key   tables.Key
+	Key   entity.Key
 	Value any                 // the entity to write again, with Row; nil for RunReconcile
 	Row   *StoredRow          // as it was read
 	Free  map[string]bool     // outside keys under which nothing was found, by HeldName
@@ -113,7 +114,7 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 		for i, t := range targets {
 			all[i].Err = t.err
 			known = known || t.err != nil
-			taken = taken && (t.err == nil || errors.Is(t.err, tables.ErrDuplicate))
+			taken = taken && (t.err == nil || errors.Is(t.err, entity.ErrDuplicate))
 		}
 		if !known {
 			failed = err
@@ -134,7 +135,7 @@ func (r *Engine) Owns(row *StoredRow) bool {
 
 // DecodePlain decodes an entity that has only one row and that no pattern transforms. It does not compute the
 // prior state, which only writes need.
-func (r *Engine) DecodePlain(row *StoredRow) (any, tables.Properties, error) {
+func (r *Engine) DecodePlain(row *StoredRow) (any, entity.Properties, error) {
 	value := r.Codec.New()
 	if row.Layout != "" {
 		return nil, nil, ErrNoLayout
@@ -142,16 +143,16 @@ func (r *Engine) DecodePlain(row *StoredRow) (any, tables.Properties, error) {
 	if err := r.Codec.Decode(row.Properties, value); err != nil {
 		return nil, nil, err
 	}
-	r.Codec.Finish(row.RawRow, row.Key, value)
-	internals.SetState(r.Codec.Meta(value),
-		&tables.RawState{Key: row.Key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Owner: r})
+	r.Codec.Finish(row.Row, row.Key, value)
+	core.SetState(r.Codec.Meta(value),
+		&core.State{Key: row.Key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Owner: r})
 	return value, row.Properties, nil
 }
 
 // SharedBy returns the names of the locks that a job holds while it writes an entity, because writes of other
 // entities may change the same rows: the partition key, if patterns have shared rows or companions there, and
 // the HeldName of each place at which a pattern with an Audit stores the entity's facts.
-func (r *Engine) SharedBy(key tables.Key, v any) []string {
+func (r *Engine) SharedBy(key entity.Key, v any) []string {
 	var names []string
 	if len(r.rows)+len(r.companions) > 0 {
 		names = append(names, key.Partition)
@@ -177,15 +178,15 @@ func HeldName(p *Pattern, place string) string { return p.Name + "\t" + place }
 
 // Fetched holds rows that were read together: own rows of entities, or possible orphaned copies. The value is
 // nil for a row that does not exist.
-type Fetched map[tables.Key]*StoredRow
+type Fetched map[entity.Key]*StoredRow
 
 // FetchOrphans reads, for several changes together, the rows that may be orphaned copies of their entities, so
 // that rebase need not read each row. Requests: 0 if there are no such rows, else as FetchMany.
 func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) error {
-	var keys []tables.Key
+	var keys []entity.Key
 	for _, w := range changes {
 		for _, orphan := range priorOf(w.Change.Old).Orphans {
-			keys = append(keys, tables.Key{Partition: w.Change.Key.Partition, Row: orphan.RowKey})
+			keys = append(keys, entity.Key{Partition: w.Change.Key.Partition, Row: orphan.RowKey})
 		}
 	}
 	if len(keys) == 0 {
@@ -204,13 +205,13 @@ func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) e
 
 // Ends reports whether err would also occur for every smaller set, so that the job must end.
 func Ends(err error) bool {
-	return errors.Is(err, tables.ErrUnavailable) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrMissingResource)
+	return errors.Is(err, entity.ErrUnavailable) || errors.Is(err, entity.ErrDenied) || errors.Is(err, entity.ErrMissingResource)
 }
 
 // Lost reports whether a write was not applied because a concurrent writer came first: a row has changed, appeared or
 // disappeared.
 func Lost(err error) bool {
-	return slices.Contains([]error{tables.ErrConflict, tables.ErrExists, tables.ErrNotFound}, tables.KindOf(err))
+	return slices.Contains([]error{entity.ErrConflict, entity.ErrExists, entity.ErrNotFound}, entity.KindOf(err))
 }
 
 // InSets reports whether patterns add more to a change than rows of the entity, so that a bulk write must write change sets.
@@ -222,9 +223,9 @@ func (r *Engine) InSets() bool {
 // rows or companions, half of a transaction is reserved for them.
 func (r *Engine) BulkRows() int {
 	if len(r.rows)+len(r.companions) > 0 {
-		return tables.MaxTransactionOperations / 2
+		return entity.MaxTransactionOperations / 2
 	}
-	return tables.MaxTransactionOperations
+	return entity.MaxTransactionOperations
 }
 
 // Rebases reports whether a change must first read the entity's own row, because the entity was read through a
@@ -239,7 +240,7 @@ func (r *Engine) Rebases(v any, partial bool) bool {
 }
 
 // Preflight plans the rows of one change that depend only on the entity, without a request.
-func (r *Engine) Preflight(ctx context.Context, w *Work) ([]tables.RawWrite, error) {
+func (r *Engine) Preflight(ctx context.Context, w *Work) ([]core.Write, error) {
 	w.Begin()
 	w.Change.DryRun = true
 	d := &draft{set: r.NewSet(w)}

@@ -8,16 +8,17 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // MaxFurtherRows is the maximum number of an entity's rows beside the first: one transaction writes all of
 // them.
-const MaxFurtherRows = tables.MaxTransactionOperations - 1
+const MaxFurtherRows = entity.MaxTransactionOperations - 1
 
 // A further row has the first row's key, this mark, and its number in two digits from 01. compoundkey writes the
 // mark's character only before a digit, and never twice, so no entity has such a key; keys with the mark are rejected.
@@ -33,13 +34,13 @@ func furtherRowKey(rowKey string, index int) string {
 // spreading converts an entity's logical rows, its own and its copies, into physical rows.
 type spreading struct {
 	layout *Pattern // nil for none
-	stored tables.Properties
+	stored entity.Properties
 	read   bool            // whether the properties were read from stored rows
 	whole  *driver.LaidOut // layout of all stored properties; the entity and the copies with all properties share it
 }
 
 // Spreading returns the spreading of an entity with these stored properties.
-func (r *Engine) Spreading(stored tables.Properties) *spreading {
+func (r *Engine) Spreading(stored entity.Properties) *spreading {
 	return &spreading{layout: r.Layout, stored: stored}
 }
 
@@ -58,7 +59,7 @@ func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 	}
 	versions, err := r.Layout.Layout.Versions(row.Layout)
 	if err != nil {
-		return nil, PatternError(r.Layout, err, tables.ErrGarbled)
+		return nil, PatternError(r.Layout, err, entity.ErrGarbled)
 	}
 	for _, version := range versions {
 		s.whole.Further = append(s.whole.Further, driver.FurtherRow{Version: version})
@@ -68,7 +69,7 @@ func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 
 // Spread appends the physical rows of one logical row. keep names the properties that the logical row stores;
 // nil means all.
-func (s *spreading) Spread(planned []PlannedRow, pattern string, key tables.Key, keep []string) ([]PlannedRow, error) {
+func (s *spreading) Spread(planned []PlannedRow, pattern string, key entity.Key, keep []string) ([]PlannedRow, error) {
 	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 		e := errs.Invalid("", err)
 		e.Pattern = pattern
@@ -82,7 +83,7 @@ func (s *spreading) Spread(planned []PlannedRow, pattern string, key tables.Key,
 		planned, err = s.appendRows(planned, pattern, key, laid)
 	}
 	if err != nil {
-		return nil, PatternError(s.layout, err, tables.ErrInvalid)
+		return nil, PatternError(s.layout, err, entity.ErrInvalid)
 	}
 	return planned, nil
 }
@@ -103,13 +104,13 @@ func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 }
 
 // appendRows assigns keys to the rows of a layout.
-func (s *spreading) appendRows(rows []PlannedRow, pattern string, key tables.Key, laid *driver.LaidOut) ([]PlannedRow, error) {
+func (s *spreading) appendRows(rows []PlannedRow, pattern string, key entity.Key, laid *driver.LaidOut) ([]PlannedRow, error) {
 	if !s.read && strings.Contains(key.Row, furtherMark) {
 		return nil, errors.New("the row key contains U+FFFB twice, which is reserved for further rows; build keys with compoundkey")
 	}
 	switch n := len(laid.Further); {
 	case n > MaxFurtherRows:
-		return nil, errs.Invalid("", &edm.SizeError{What: "an entity", Size: n + 1, Limit: tables.MaxTransactionOperations, Unit: "rows"})
+		return nil, errs.Invalid("", &edm.SizeError{What: "an entity", Size: n + 1, Limit: entity.MaxTransactionOperations, Unit: "rows"})
 	case (n > 0) != (laid.Directory != "") || laid.Directory == FurtherRow:
 		return nil, errors.New("the layout's directory does not list the rows that are stored")
 	}
@@ -132,12 +133,12 @@ func (row *PlannedRow) unchanged(old []PlannedRow) bool {
 
 // joinRows adds the properties of an entity's further rows to row. If selected is not nil, it reads only the
 // further rows that hold the selected properties.
-func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredRow, selected []string) error {
+func (r *Engine) joinRows(ctx context.Context, table *core.Table, row *StoredRow, selected []string) error {
 	if row.Layout == "" || row.Outside.Is {
 		return nil
 	}
 	if r.Layout == nil || row.Layout == FurtherRow {
-		return &tables.Error{Kind: tables.ErrWiring, Err: ErrNoLayout}
+		return &entity.Error{Kind: entity.ErrWiring, Err: ErrNoLayout}
 	}
 	if selected != nil {
 		selected = slices.DeleteFunc(slices.Clone(selected), func(name string) bool {
@@ -146,18 +147,18 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 	}
 	wanted, err := r.Layout.Layout.Rows(row.Layout, selected)
 	if err != nil {
-		return PatternError(r.Layout, err, tables.ErrGarbled)
+		return PatternError(r.Layout, err, entity.ErrGarbled)
 	}
 	further, err := furtherRows(ctx, table, row.Key, wanted)
 	if err != nil {
 		return err
 	}
 	if len(further) < len(wanted) {
-		return PatternError(r.Layout, fmt.Errorf("%w: only %d of the entity's %d further rows exist; restore them from a backup", driver.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
+		return PatternError(r.Layout, fmt.Errorf("%w: only %d of the entity's %d further rows exist; restore them from a backup", driver.ErrOutdated, len(further), len(wanted)), entity.ErrGarbled)
 	}
 	joined, err := r.Layout.Layout.Join(row.Layout, slices.Clone(row.Properties), further)
 	if err != nil {
-		return PatternError(r.Layout, err, tables.ErrGarbled)
+		return PatternError(r.Layout, err, entity.ErrGarbled)
 	}
 	*row = *row.With(joined)
 	return nil
@@ -165,16 +166,16 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 
 // furtherRows reads some of an entity's further rows by index: consecutive rows by one query, others by point
 // reads. It omits missing rows. Requests: 1 for each page of the query, or 1 for each row.
-func furtherRows(ctx context.Context, t *tables.Table, key tables.Key, wanted []int) (map[int]tables.Properties, error) {
-	rows := make(map[int]tables.Properties, len(wanted))
-	keys, byKey := make([]tables.Key, len(wanted)), make(map[string]int, len(wanted))
+func furtherRows(ctx context.Context, t *core.Table, key entity.Key, wanted []int) (map[int]entity.Properties, error) {
+	rows := make(map[int]entity.Properties, len(wanted))
+	keys, byKey := make([]entity.Key, len(wanted)), make(map[string]int, len(wanted))
 	for i, index := range wanted {
-		keys[i] = tables.Key{Partition: key.Partition, Row: furtherRowKey(key.Row, index)}
+		keys[i] = entity.Key{Partition: key.Partition, Row: furtherRowKey(key.Row, index)}
 		byKey[keys[i].Row] = index
 	}
-	found := StoredRows(Raw(t).GetMany(ctx, keys))
+	found := StoredRows(t.GetMany(ctx, keys))
 	if n := len(keys); n > 1 && wanted[n-1]-wanted[0] == n-1 {
-		found = StoredRows(Raw(t).Query().Partition(key.Partition).Rows(compoundkey.Range(keys[0].Row, keys[n-1].Row+furtherMark)).All(ctx))
+		found = StoredRows(core.All[core.Row](ctx, t.Query().Partition(key.Partition).Rows(compoundkey.Range(keys[0].Row, keys[n-1].Row+furtherMark))))
 	}
 	for row, err := range found {
 		if err != nil {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -21,24 +23,22 @@ import (
 // pass opens the raw surface of package tables.
 const pass = rows.Open
 
-var internals = tables.InternalsOf(pass)
-
 // StoredRow is one stored row, with the library's own properties as fields.
 type StoredRow struct {
-	*tables.RawRow
+	*core.Row
 	Incarnation string
 	Copies      string
 	Primary     string // row key of the entity's own row, on a copy or further row
 	Shared      bool   // the row belongs to several entities
 	Layout      string // if an entity has several rows: the layout's directory on the first row, FurtherRow on the others
 	Outside     outsideFacts
-	carried     tables.Properties // properties that only a later version of the library knows
+	carried     entity.Properties // properties that only a later version of the library knows
 	IsCopy      bool
 }
 
 // RowOf parses the library's own properties of a row.
-func RowOf(raw *tables.RawRow) *StoredRow {
-	r := &StoredRow{RawRow: raw}
+func RowOf(raw *core.Row) *StoredRow {
+	r := &StoredRow{Row: raw}
 	for _, p := range raw.System {
 		text, _ := p.Value.Text()
 		switch p.Name {
@@ -71,10 +71,10 @@ func RowOf(raw *tables.RawRow) *StoredRow {
 }
 
 // With returns the row with other properties.
-func (r *StoredRow) With(p tables.Properties) *StoredRow {
-	c, raw := *r, *r.RawRow
+func (r *StoredRow) With(p entity.Properties) *StoredRow {
+	c, raw := *r, *r.Row
 	raw.Properties = p
-	c.RawRow = &raw
+	c.Row = &raw
 	return &c
 }
 
@@ -86,12 +86,9 @@ func (r *StoredRow) isNearCopy() bool { return r.IsCopy && !r.Shared && !r.Outsi
 // its change has arrived, so a later read of the entity shows the outcome of the change.
 func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Outside.Term) }
 
-// Raw opens the raw surface of a table.
-func Raw(t *tables.Table) tables.Raw { return internals.Raw(t) }
-
 // Fetch reads one row. known names the properties to read; nil means all. Requests: 1.
-func Fetch(ctx context.Context, t *tables.Table, op string, key tables.Key, known map[string]int) (*StoredRow, error) {
-	row, err := Raw(t).Get(ctx, op, key, known)
+func Fetch(ctx context.Context, t *core.Table, op string, key entity.Key, known map[string]int) (*StoredRow, error) {
+	row, err := t.Get(ctx, op, key, known)
 	if err != nil {
 		return nil, err
 	}
@@ -99,12 +96,12 @@ func Fetch(ctx context.Context, t *tables.Table, op string, key tables.Key, know
 }
 
 // readSystem reads one row for the library's own properties only. Requests: 1.
-func readSystem(ctx context.Context, t *tables.Table, key tables.Key) (*StoredRow, error) {
+func readSystem(ctx context.Context, t *core.Table, key entity.Key) (*StoredRow, error) {
 	return Fetch(ctx, t, "Get", key, map[string]int{})
 }
 
 // StoredRows converts the rows of a sequence to StoredRow.
-func StoredRows(all iter.Seq2[*tables.RawRow, error]) iter.Seq2[*StoredRow, error] {
+func StoredRows(all iter.Seq2[*core.Row, error]) iter.Seq2[*StoredRow, error] {
 	return func(yield func(*StoredRow, error) bool) {
 		for row, err := range all {
 			if err != nil {
@@ -119,8 +116,8 @@ func StoredRows(all iter.Seq2[*tables.RawRow, error]) iter.Seq2[*StoredRow, erro
 }
 
 // AsError returns the first error of the library in err's chain, nil for none.
-func AsError(err error) *tables.Error {
-	e, _ := errors.AsType[*tables.Error](err)
+func AsError(err error) *entity.Error {
+	e, _ := errors.AsType[*entity.Error](err)
 	return e
 }
 
@@ -134,7 +131,7 @@ func codeOf(err error) string {
 
 // load makes an entity from its own row or a copy. selected names the properties that the caller requested, kept those that the row stores;
 // nil means all. It returns nil if the row was deleted since it was read.
-func (r *Engine) load(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
+func (r *Engine) load(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string) (any, error) {
 	v, _, err := r.LoadStored(ctx, table, row, selected, kept)
 	return v, err
 }
@@ -142,9 +139,9 @@ func (r *Engine) load(ctx context.Context, table *tables.Table, row *StoredRow, 
 // LoadStored makes an entity as load does, and also returns the row from which it was made, with the stored
 // properties of all of the entity's rows. If a writer replaces the entity's further rows or blobs during the
 // read, LoadStored reads everything again, up to Schema.MaxAttempts attempts.
-func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
+func (r *Engine) LoadStored(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
 	if row.Problem != nil {
-		return nil, nil, &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
+		return nil, nil, &entity.Error{Kind: entity.ErrGarbled, Err: row.Problem}
 	}
 	if selected != nil {
 		selected = slices.Concat(selected, r.sealed())
@@ -159,7 +156,7 @@ func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *Store
 		}
 		again, fetchErr := Fetch(ctx, table, "Get", row.Key, r.Primary.Known)
 		switch {
-		case errors.Is(fetchErr, tables.ErrNotFound):
+		case errors.Is(fetchErr, entity.ErrNotFound):
 			return nil, nil, nil
 		case fetchErr != nil:
 			return nil, nil, fetchErr
@@ -182,13 +179,13 @@ func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *Store
 }
 
 // errReplaced is returned if the entity was replaced during each attempt to read it.
-func errReplaced(table *tables.Table, key tables.Key) error {
-	return &tables.Error{Op: "Get", Table: table.Name(), Key: key, Kind: tables.ErrConflict, Err: errors.New("concurrent writers replaced the entity during each attempt to read it; read it again")}
+func errReplaced(table *core.Table, key entity.Key) error {
+	return &entity.Error{Op: "Get", Table: table.Name(), Key: key, Kind: entity.ErrConflict, Err: errors.New("concurrent writers replaced the entity during each attempt to read it; read it again")}
 }
 
 // asGarbled converts ErrOutdated to ErrGarbled if the row has not changed since it was read.
 func asGarbled(err error) error {
-	garbled := &tables.Error{Kind: tables.ErrGarbled, Err: err}
+	garbled := &entity.Error{Kind: entity.ErrGarbled, Err: err}
 	if e := AsError(err); e != nil {
 		garbled.Pattern, garbled.Err = e.Pattern, e.Err
 	}
@@ -200,7 +197,7 @@ func asGarbled(err error) error {
 var ErrNoLayout = errors.New("the entity is spread over several rows, but the repository has no Layout; attach widentities.New")
 
 // loadOnce is one attempt of LoadStored.
-func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
+func (r *Engine) loadOnce(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
 	key := row.Key
 	if row.IsCopy {
 		key.Row = row.Primary
@@ -221,8 +218,8 @@ func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredR
 	if err := r.Codec.Decode(properties, v); err != nil {
 		return nil, nil, err
 	}
-	r.Codec.Finish(row.RawRow, key, v)
-	*s = tables.RawState{Key: key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Carried: row.carried,
+	r.Codec.Finish(row.Row, key, v)
+	*s = core.State{Key: key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Carried: row.carried,
 		Version: azcore.ETag(row.Outside.Version), Partial: partial, Owner: r}
 	if !partial {
 		known, err := r.Remember(v, key, &read)
@@ -232,12 +229,12 @@ func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredR
 		s.Prior = known
 	}
 	s.Kept = s.Copies != "" || isCopy(s) || priorOf(s).several()
-	internals.SetState(r.Codec.Meta(v), s)
+	core.SetState(r.Codec.Meta(v), s)
 	return v, &read, nil
 }
 
 // undoTransforms converts stored properties into the properties of the entity.
-func (r *Engine) undoTransforms(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
+func (r *Engine) undoTransforms(ctx context.Context, of driver.Reading, p entity.Properties) (entity.Properties, error) {
 	if len(r.Transformers) == 0 {
 		return p, nil
 	}
@@ -245,7 +242,7 @@ func (r *Engine) undoTransforms(ctx context.Context, of driver.Reading, p tables
 	for _, t := range slices.Backward(r.Transformers) {
 		var err error
 		if p, err = t.Transform.Load(ctx, of, p); err != nil {
-			return nil, notAbsent(PatternError(t, err, tables.ErrGarbled))
+			return nil, notAbsent(PatternError(t, err, entity.ErrGarbled))
 		}
 	}
 	return p, nil
@@ -254,11 +251,11 @@ func (r *Engine) undoTransforms(ctx context.Context, of driver.Reading, p tables
 // notAbsent converts a pattern's ErrNotFound while it reads an existing entity into ErrGarbled. The missing object is
 // not the entity itself: a caller that saw ErrNotFound would skip the entity, or insert it a second time.
 func notAbsent(err error) error {
-	if !errors.Is(err, tables.ErrNotFound) {
+	if !errors.Is(err, entity.ErrNotFound) {
 		return err
 	}
 	there := *AsError(err)
-	there.Kind, there.Err = tables.ErrGarbled, fmt.Errorf("a blob or row to which the entity refers: %w", cmp.Or(there.Err, tables.ErrNotFound))
+	there.Kind, there.Err = entity.ErrGarbled, fmt.Errorf("a blob or row to which the entity refers: %w", cmp.Or(there.Err, entity.ErrNotFound))
 	return &there
 }
 
@@ -322,7 +319,7 @@ func edited[C any](copiesOf func(any) ([]C, error), edit func(*C)) func(any) ([]
 // that the entity has a copy under this key. For a partial copy that does not prove this, it reads the current
 // entity: if that does not exist, or has no copy under the key, the copy is stale or forged, and loadCopy
 // returns nil.
-func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
+func (r *Engine) loadCopy(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string) (any, error) {
 	v, read, err := r.LoadStored(ctx, table, row, selected, kept)
 	if v == nil || err != nil || r.seals == nil || !read.IsCopy {
 		return v, err // !read.IsCopy: loadOwner has read the entity in place of the copy, and checked that it has the copy's key
@@ -330,24 +327,24 @@ func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredR
 	s := r.State(v)
 	if !s.Partial {
 		if !r.belongsUnder(v, table, read.Key, read.Outside.Is) {
-			return nil, PatternError(r.seals, r.seals.Transform.Authentication.NotAuthentic, tables.ErrGarbled)
+			return nil, PatternError(r.seals, r.seals.Transform.Authentication.NotAuthentic, entity.ErrGarbled)
 		}
 		return v, nil
 	}
-	proven, err := r.seals.Transform.Authentication.ProvesCopy(ctx, driver.Reading{Key: s.Key, Partial: true}, table, read.Key, read.Properties)
+	proven, err := r.seals.Transform.Authentication.ProvesCopy(ctx, driver.Reading{Key: s.Key, Partial: true}, (*tables.Table)(table), read.Key, read.Properties)
 	switch {
 	case err != nil:
-		return nil, PatternError(r.seals, err, tables.ErrGarbled)
+		return nil, PatternError(r.seals, err, entity.ErrGarbled)
 	case proven:
 		return v, nil
 	}
-	entity, err := r.Get(ctx, "Get", s.Key)
+	whole, err := r.Get(ctx, "Get", s.Key)
 	switch {
-	case errors.Is(err, tables.ErrNotFound):
+	case errors.Is(err, entity.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !r.belongsUnder(entity, table, read.Key, read.Outside.Is):
+	case !r.belongsUnder(whole, table, read.Key, read.Outside.Is):
 		return nil, nil
 	}
 	return v, nil
@@ -355,7 +352,7 @@ func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredR
 
 // belongsUnder reports whether an entity has a copy under a key of a table. If the key function rejects the
 // entity, the result is false.
-func (r *Engine) belongsUnder(v any, table *tables.Table, key tables.Key, outside bool) bool {
+func (r *Engine) belongsUnder(v any, table *core.Table, key entity.Key, outside bool) bool {
 	if !outside {
 		for _, p := range r.Copies {
 			copies, err := p.Copies(v)
@@ -383,15 +380,15 @@ func (r *Engine) belongsUnder(v any, table *tables.Table, key tables.Key, outsid
 // returns the entity from its own row, projected like the copy; nil if the entity is gone or no longer requires
 // the copy; and the error missing as ErrGarbled if the copy is of the entity's current version. Requests: 1,
 // and those of reading the entity's further rows and blobs; again if writers replace the entity meanwhile.
-func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string, missing error) (any, *StoredRow, error) {
-	key := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
+func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string, missing error) (any, *StoredRow, error) {
+	key := entity.Key{Partition: row.Key.Partition, Row: row.Primary}
 	if row.Outside.Is {
 		key.Partition = row.Outside.Partition
 	}
 	for attempt := range r.Schema.MaxAttempts {
 		own, err := Fetch(ctx, r.Table, "Get", key, nil)
 		switch {
-		case errors.Is(err, tables.ErrNotFound):
+		case errors.Is(err, entity.ErrNotFound):
 			return nil, nil, nil
 		case err != nil:
 			return nil, nil, err
@@ -423,7 +420,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *Stored
 }
 
 // asksFor reports whether an entity requires a copy under the key of copied. own is the entity's own row.
-func (r *Engine) asksFor(v any, own *StoredRow, table *tables.Table, copied *StoredRow) (bool, error) {
+func (r *Engine) asksFor(v any, own *StoredRow, table *core.Table, copied *StoredRow) (bool, error) {
 	if !copied.Outside.Is {
 		rows, err := r.rowsOf(CopiesOf(v), own.Key, own.Properties)
 		return repeats(rows, copied.Key.Row), err
@@ -433,7 +430,7 @@ func (r *Engine) asksFor(v any, own *StoredRow, table *tables.Table, copied *Sto
 			continue
 		}
 		if has, err := CopiesOf(v).has(p, copied.Key); err != nil {
-			return false, PatternError(p, err, tables.ErrInvalid)
+			return false, PatternError(p, err, entity.ErrInvalid)
 		} else if has {
 			return true, nil
 		}

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // outsideFacts are the system properties of a row outside of its entity's partition: a copy, or its claim.
@@ -26,22 +27,22 @@ type outsideFacts struct {
 	Claim     string // on a claim: the row key of the copy that it claims
 }
 
-func (f *outsideFacts) append(row tables.Properties) tables.Properties {
+func (f *outsideFacts) append(row entity.Properties) entity.Properties {
 	if !f.Is {
 		return row
 	}
-	row = append(row, tables.Property{Name: rows.Partition, Value: tables.String(f.Partition)})
+	row = append(row, entity.Property{Name: rows.Partition, Value: entity.String(f.Partition)})
 	if f.Version != "" {
-		row = append(row, tables.Property{Name: rows.Version, Value: tables.String(f.Version)})
+		row = append(row, entity.Property{Name: rows.Version, Value: entity.String(f.Version)})
 	}
 	if f.Reserved != "" {
-		row = append(row, tables.Property{Name: rows.Reserved, Value: tables.String(f.Reserved)})
+		row = append(row, entity.Property{Name: rows.Reserved, Value: entity.String(f.Reserved)})
 	}
 	if f.Term > 0 {
-		row = append(row, tables.Property{Name: rows.Term, Value: tables.Int32(int32(f.Term / time.Second))})
+		row = append(row, entity.Property{Name: rows.Term, Value: entity.Int32(int32(f.Term / time.Second))})
 	}
 	if f.IsClaim {
-		row = append(row, tables.Property{Name: rows.Claim, Value: tables.String(f.Claim)})
+		row = append(row, entity.Property{Name: rows.Claim, Value: entity.String(f.Claim)})
 	}
 	return row
 }
@@ -53,8 +54,8 @@ const ClaimPrefix = "\uFFFC"
 // ClaimKey is the key of the row that names the owner of a copy. It is derived from the copy, the entity and
 // the reservation, so only a writer that knows the present owner can write the copy and its claim in one
 // transaction.
-func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
-	return tables.Key{Partition: copied.Partition, Row: ClaimPrefix + rows.Hash(copied.Row, entity.Partition, entity.Row, reserved)}
+func ClaimKey(copied, owner entity.Key, reserved string) entity.Key {
+	return entity.Key{Partition: copied.Partition, Row: ClaimPrefix + rows.Hash(copied.Row, owner.Partition, owner.Row, reserved)}
 }
 
 // IsMisplaced reports whether a row is a claim whose row key does not match its content. The library writes no such
@@ -63,18 +64,18 @@ func (r *StoredRow) IsMisplaced() bool {
 	if !r.Outside.IsClaim {
 		return false
 	}
-	copied := tables.Key{Partition: r.Key.Partition, Row: r.Outside.Claim}
-	return r.Key != ClaimKey(copied, tables.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
+	copied := entity.Key{Partition: r.Key.Partition, Row: r.Outside.Claim}
+	return r.Key != ClaimKey(copied, entity.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
 }
 
 // CopyNamedBy returns the copy or the reserved key to which a claim with the key claim would belong, or nil if
 // there is none. Requests: at most 1 for each page of the copies in the claim's partition.
-func CopyNamedBy(ctx context.Context, table *tables.Table, claim tables.Key) (*StoredRow, error) {
-	for row, err := range StoredRows(Raw(table).Query().Partition(claim.Partition).Rows(compoundkey.Range("", ClaimPrefix)).All(ctx)) {
+func CopyNamedBy(ctx context.Context, table *core.Table, claim entity.Key) (*StoredRow, error) {
+	for row, err := range StoredRows(core.All[core.Row](ctx, table.Query().Partition(claim.Partition).Rows(compoundkey.Range("", ClaimPrefix)))) {
 		if err != nil {
 			return nil, err
 		}
-		if row.Outside.Is && !row.Outside.IsClaim && ClaimKey(row.Key, tables.Key{Partition: row.Outside.Partition, Row: row.Primary}, row.Outside.Reserved) == claim {
+		if row.Outside.Is && !row.Outside.IsClaim && ClaimKey(row.Key, entity.Key{Partition: row.Outside.Partition, Row: row.Primary}, row.Outside.Reserved) == claim {
 			return row, nil
 		}
 	}
@@ -107,7 +108,7 @@ func (r *Engine) nameOutside(w *Work, m *intents.Member) error {
 		if w.Change.Kind != driver.ChangeDelete {
 			copies, err := w.Change.Copies().Outside(p)
 			if err != nil {
-				return PatternError(p, err, tables.ErrInvalid)
+				return PatternError(p, err, entity.ErrInvalid)
 			}
 			for i := range copies {
 				names = append(names, driver.JoinKey(copies[i].Key))
@@ -131,13 +132,13 @@ func (r *Engine) preflightOutside(w *Work) error {
 	for _, p := range r.Outside {
 		copies, err := w.Change.Copies().Outside(p)
 		if err != nil {
-			return PatternError(p, err, tables.ErrInvalid)
+			return PatternError(p, err, entity.ErrInvalid)
 		}
 		for i := range copies {
 			o := r.copyOperation(p, w.Change.Key, &copies[i], w.Change.Stored, rowwriter.AnyWriteID, anyETag)
 			write := o.write()
 			if _, err := write.Check(); err != nil {
-				return PatternError(p, err, tables.ErrInvalid)
+				return PatternError(p, err, entity.ErrInvalid)
 			}
 		}
 	}
@@ -149,7 +150,7 @@ const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
 
 // OutsideSource returns a source that yields the rows of Outside.Copies in a table as entities. It sends no Schema.Where, which
 // compares the keys and properties of an entity's own row, and leaves out copies of entities that the schema excludes by their keys.
-func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.RawSource {
+func (r *Engine) OutsideSource(table *core.Table, span compoundkey.Span, keep []string) *core.Source {
 	src, keep := r.Primary, r.keeps(keep)
 	src.Table, src.Where, src.Kept = table, nil, keep
 	src.Span = span
@@ -162,7 +163,7 @@ func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep 
 		if !row.Outside.Is || row.Outside.IsClaim || row.Outside.Reserved != "" || row.Shared {
 			return nil, nil
 		}
-		if !r.Schema.Own.Keeps(tables.Key{Partition: row.Outside.Partition, Row: row.Primary}) {
+		if !r.Schema.Own.Keeps(entity.Key{Partition: row.Outside.Partition, Row: row.Primary}) {
 			return nil, nil
 		}
 		return r.loadCopy(ctx, table, row, selected, keep)
@@ -220,7 +221,7 @@ func (e EntityCopies) Outside(p *Pattern) ([]driver.OutsideCopy, error) {
 }
 
 // has reports whether the entity has a copy of a pattern under a key outside of its partition.
-func (e EntityCopies) has(p *Pattern, key tables.Key) (bool, error) {
+func (e EntityCopies) has(p *Pattern, key entity.Key) (bool, error) {
 	made, err := e.Outside(p)
 	return slices.ContainsFunc(made, func(c driver.OutsideCopy) bool { return c.Key == key }), err
 }

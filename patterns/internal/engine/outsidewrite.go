@@ -11,27 +11,29 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/keyrange"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // OutsideWriter writes one pattern's copies of one entity, for one message. It writes each copy in one
 // transaction with the claim that names the copy's owner. So the service rejects a delayed write if the copy
 // belongs to another entity when the write arrives.
 type OutsideWriter struct {
-	Table  *tables.Table
-	Entity tables.Key
+	Table  *core.Table
+	Entity entity.Key
 	change string   // ID of the message's change
 	own    []string // the keys that the message names
 }
 
 // commit writes a copy and its claim in one transaction. It refuses a key that the holder's message does not
 // name.
-func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations ...Operation) error {
+func (o *OutsideWriter) commit(ctx context.Context, key entity.Key, operations ...Operation) error {
 	if !slices.Contains(o.own, driver.JoinKey(key)) && lease.Holds(ctx, lease.OwnKeys) {
 		return fmt.Errorf("the intent's message does not name this key, so no row may be written under it")
 	}
@@ -40,7 +42,7 @@ func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations .
 }
 
 // Claim returns the operation on the claim of a copy.
-func (o *OutsideWriter) Claim(verb wire.Verb, key tables.Key, reserved string) Operation {
+func (o *OutsideWriter) Claim(verb wire.Verb, key entity.Key, reserved string) Operation {
 	op := Operation{Verb: verb, Key: ClaimKey(key, o.Entity, reserved), primary: &o.Entity.Row,
 		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: reserved, IsClaim: true, Claim: key.Row}}
 	if verb != wire.VerbInsert {
@@ -50,7 +52,7 @@ func (o *OutsideWriter) Claim(verb wire.Verb, key tables.Key, reserved string) O
 }
 
 // copyOperation returns the row of a copy, to overwrite any existing row.
-func (r *Engine) copyOperation(p *Pattern, entity tables.Key, copied *driver.OutsideCopy, stored tables.Properties, incarnation, version string) Operation {
+func (r *Engine) copyOperation(p *Pattern, entity entity.Key, copied *driver.OutsideCopy, stored entity.Properties, incarnation, version string) Operation {
 	return Operation{Verb: wire.VerbReplace, Key: copied.Key, properties: stored.Only(copied.Keep), incarnation: incarnation,
 		primary: &entity.Row, Meaning: Meaning{Pattern: p.Name}, outside: outsideFacts{Is: true, Partition: entity.Partition, Version: version}}
 }
@@ -76,7 +78,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 		}
 		row := r.copyOperation(p, t.Key, &copies[i], seen.row.Properties, seen.row.Incarnation, string(seen.row.ETag))
 		switch err := o.place(ctx, row, Reserves(p), t.expects(p, HeldName(p, driver.JoinKey(copies[i].Key)))); {
-		case errors.Is(err, tables.ErrDuplicate):
+		case errors.Is(err, entity.ErrDuplicate):
 			taken = cmp.Or(taken, err)
 		case err != nil:
 			return err
@@ -119,9 +121,9 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves bool,
 	for range placeAttempts {
 		err := o.commit(ctx, row.Key, try...)
 		switch {
-		case err == nil || errors.Is(err, tables.ErrUnknownOutcome):
+		case err == nil || errors.Is(err, entity.ErrUnknownOutcome):
 			return err
-		case errors.Is(err, tables.ErrDuplicate): // claim returned it: the key is taken
+		case errors.Is(err, entity.ErrDuplicate): // claim returned it: the key is taken
 			try, err = o.claimOwn(ctx, row, "", unclaimed)
 			if errors.Is(err, errOthersReservation) {
 				return nil
@@ -132,18 +134,18 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves bool,
 			if try == nil {
 				try = claim
 			}
-		case errors.Is(err, tables.ErrNotFound) && mayFill: // update returned it: the claim does not exist, or it is still the claim of the reservation
+		case errors.Is(err, entity.ErrNotFound) && mayFill: // update returned it: the claim does not exist, or it is still the claim of the reservation
 			try, mayFill = fill, false
-		case errors.Is(err, tables.ErrNotFound): // update and fill returned it: the claim does not exist
+		case errors.Is(err, entity.ErrNotFound): // update and fill returned it: the claim does not exist
 			unclaimed = unclaimed || len(try) == len(fill)
 			try = claim
-		case errors.Is(err, tables.ErrExists), errors.Is(err, tables.ErrConflict): // the claim exists, or the copy changed
+		case errors.Is(err, entity.ErrExists), errors.Is(err, entity.ErrConflict): // the claim exists, or the copy changed
 			try = update
 		default:
 			return err
 		}
 	}
-	return &tables.Error{Key: row.Key, Kind: tables.ErrConflict}
+	return &entity.Error{Key: row.Key, Kind: entity.ErrConflict}
 }
 
 // errOthersReservation reports that another change of the entity has reserved the key. That change may be in
@@ -158,17 +160,17 @@ var errOthersReservation = errors.New("reserved by another change of the entity,
 // it deleted the row first, another entity could take the key.
 func (o *OutsideWriter) claimOwn(ctx context.Context, row Operation, reserve string, unclaimed bool) ([]Operation, error) {
 	there, err := readSystem(ctx, o.Table, row.Key)
-	if errors.Is(err, tables.ErrNotFound) {
+	if errors.Is(err, entity.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !o.owns(there) {
-		return nil, &tables.Error{Key: row.Key, Kind: tables.ErrDuplicate, Pattern: row.Pattern, Err: OwnerOf(there)}
+		return nil, &entity.Error{Key: row.Key, Kind: entity.ErrDuplicate, Pattern: row.Pattern, Err: OwnerOf(there)}
 	}
 	if there.Outside.Reserved != "" && there.Outside.Reserved != o.change {
-		return nil, &tables.Error{Key: row.Key, Kind: tables.ErrDuplicate, Pattern: row.Pattern, Err: errOthersReservation}
+		return nil, &entity.Error{Key: row.Key, Kind: entity.ErrDuplicate, Pattern: row.Pattern, Err: errOthersReservation}
 	}
 	if reserve != "" && there.Outside.Reserved == "" {
 		return nil, errOwnCopy
@@ -194,13 +196,13 @@ func OwnerOf(row *StoredRow) error {
 }
 
 // remove deletes the copy under a key, with its claim, if it belongs to the entity.
-func (o *OutsideWriter) remove(ctx context.Context, key tables.Key) error {
+func (o *OutsideWriter) remove(ctx context.Context, key entity.Key) error {
 	claim := o.Claim(wire.VerbDelete, key, "")
 	err := o.commit(ctx, key, claim, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})
-	if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 {
+	if e := AsError(err); e != nil && errors.Is(e.Kind, entity.ErrNotFound) && e.Change == 2 {
 		err = o.commit(ctx, key, claim) // another process removed only the copy
 	}
-	if errors.Is(err, tables.ErrNotFound) {
+	if errors.Is(err, entity.ErrNotFound) {
 		return nil // the claim does not exist: the copy does not, or no longer, belong to the entity
 	}
 	return err
@@ -212,10 +214,10 @@ func (o *OutsideWriter) remove(ctx context.Context, key tables.Key) error {
 // key, and deletes the copy under that ETag only if it does not. A later change that takes the key again waits
 // until the old copy is deleted, so its copy has another ETag. Requests: 1 if there is nothing to remove, else
 // 2, and those of has unless the row is a reservation; again after each conflict.
-func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has func(context.Context) (bool, error)) error {
+func (o *OutsideWriter) removeReserved(ctx context.Context, key entity.Key, has func(context.Context) (bool, error)) error {
 	for range placeAttempts {
 		there, err := readSystem(ctx, o.Table, key)
-		if errors.Is(err, tables.ErrNotFound) {
+		if errors.Is(err, entity.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
@@ -231,15 +233,15 @@ func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has 
 			}
 		}
 		err = o.commit(ctx, key, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag}, o.Claim(wire.VerbDelete, key, reserved))
-		if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 { // another process removed the claim
+		if e := AsError(err); e != nil && errors.Is(e.Kind, entity.ErrNotFound) && e.Change == 2 { // another process removed the claim
 			err = o.commit(ctx, key, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag})
 		}
-		if e := AsError(err); e != nil && (errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrConflict)) {
+		if e := AsError(err); e != nil && (errors.Is(err, entity.ErrNotFound) || errors.Is(err, entity.ErrConflict)) {
 			continue // a concurrent writer changed it first
 		}
 		return err
 	}
-	return &tables.Error{Key: key, Kind: tables.ErrConflict}
+	return &entity.Error{Key: key, Kind: entity.ErrConflict}
 }
 
 // owns reports whether a row is a copy of the entity, or a reservation for such a copy.
@@ -256,7 +258,7 @@ func (o *OutsideWriter) owns(row *StoredRow) bool {
 type batchRow struct {
 	target     *target // of a copy to write; nil for a key to reserve
 	name       string  // the HeldName of a copy to write, or the newKey.id of a key to reserve
-	key        tables.Key
+	key        entity.Key
 	operations []Operation
 	other      []Operation // the operations to try if the first ones are refused; nil if there are none
 }
@@ -278,7 +280,7 @@ func (r *Engine) placeTogether(ctx context.Context, change string, targets []*ta
 			all = append(all, rows...)
 		}
 		if err := commitTogether(ctx, p.Outside.Table, all, func(row batchRow) { row.target.placed = append(row.target.placed, row.name) }); err != nil {
-			return PatternError(p, err, tables.ErrInvalid)
+			return PatternError(p, err, entity.ErrInvalid)
 		}
 	}
 	return nil
@@ -313,7 +315,7 @@ func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow,
 // done for each row that was written. It does not write a row that is the only one of its partition or of the
 // last transaction. It returns no error for a refused row: the caller writes that row alone and gets the
 // reason. It returns an error only if the outcome is unknown: ErrUnknownOutcome.
-func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, done func(batchRow)) error {
+func commitTogether(ctx context.Context, table *core.Table, all []batchRow, done func(batchRow)) error {
 	partitions := map[string][]batchRow{}
 	var order []string
 	for _, row := range all {
@@ -337,7 +339,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 			operations = append(operations, row.operations...)
 		}
 		if _, err := Commit(ctx, table, opReconcile, operations...); err != nil {
-			internals.Telemetry(table.Account()).Refused(ctx, table.Name(), len(rows), codeOf(err))
+			table.Account().Telemetry().Refused(ctx, table.Name(), len(rows), codeOf(err))
 			return err
 		}
 		for _, row := range rows {
@@ -355,17 +357,17 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		Refused: refused,
 		Write:   func(rows []batchRow) error { return division.Alternately(rows, write, refused, swap) },
 		Ends: func(err error) bool {
-			return ctx.Err() != nil || Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+			return ctx.Err() != nil || Ends(err) || errors.Is(err, entity.ErrUnknownOutcome)
 		},
 	}
 	for _, partition := range order {
 		rows := partitions[partition]
 		for len(rows) > 1 {
 			n, size := 0, 0
-			for ; n < len(rows) && size+len(rows[n].operations) <= tables.MaxTransactionOperations; n++ {
+			for ; n < len(rows) && size+len(rows[n].operations) <= entity.MaxTransactionOperations; n++ {
 				size += len(rows[n].operations)
 			}
-			if _, err := divided.Run(rows[:n:n]); errors.Is(err, tables.ErrUnknownOutcome) {
+			if _, err := divided.Run(rows[:n:n]); errors.Is(err, entity.ErrUnknownOutcome) {
 				return err
 			}
 			rows = rows[n:]
@@ -377,8 +379,8 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 // reserveTogether reserves the new keys of several members, in as few transactions for each partition as
 // possible.
 func (s *Set) reserveTogether(ctx context.Context, change string, keys []newKey) error {
-	rows := map[*tables.Table][]batchRow{}
-	var order []*tables.Table // so that the requests of a change are in the same order each time
+	rows := map[*core.Table][]batchRow{}
+	var order []*core.Table // so that the requests of a change are in the same order each time
 	for _, k := range keys {
 		o := &OutsideWriter{Table: k.pattern.Outside.Table, Entity: k.member.Change.Key, change: change}
 		if rows[o.Table] == nil {
@@ -401,9 +403,9 @@ func (s *Set) reserveTogether(ctx context.Context, change string, keys []newKey)
 }
 
 // FetchMany reads rows of a table by their keys. Requests: see keyrange.Reader.Read.
-func FetchMany(ctx context.Context, table *tables.Table, op string, keys []tables.Key) (map[tables.Key]*StoredRow, error) {
-	found := make(map[tables.Key]*StoredRow, len(keys))
-	wanted := make(map[tables.Key]bool, len(keys))
+func FetchMany(ctx context.Context, table *core.Table, op string, keys []entity.Key) (map[entity.Key]*StoredRow, error) {
+	found := make(map[entity.Key]*StoredRow, len(keys))
+	wanted := make(map[entity.Key]bool, len(keys))
 	all := make([]keyrange.Key, len(keys))
 	for i, key := range keys {
 		wanted[key], all[i] = true, keyrange.Key(key)
@@ -418,21 +420,22 @@ func FetchMany(ctx context.Context, table *tables.Table, op string, keys []table
 	}
 	err := keyrange.Reader{
 		Page: func(ctx context.Context, partition string, span compoundkey.Span, size int) (last string, more bool, err error) {
-			src := Raw(table).Source(span)
-			src.Problems, src.Load = true, func(_ context.Context, row *tables.RawRow, _ []string) (any, error) { return row.Clone(), nil }
-			page, err := tables.QueryOf[tables.RawRow](pass, src).Partition(partition).PageSize(size).Page(ctx, "")
+			src := table.Source(span)
+			src.Problems, src.Load = true, func(_ context.Context, row *core.Row, _ []string) (any, error) { return row.Clone(), nil }
+			page, next, err := core.NewQuery(src).Partition(partition).PageSize(size).Page(ctx, "")
 			if err != nil {
-				return "", false, internals.Amend(err, func(e *tables.Error) { e.Op = op })
+				return "", false, errs.Amend(err, func(e *entity.Error) { e.Op = op })
 			}
-			for _, raw := range page.Items {
-				note(RowOf(raw))
-				last = raw.Key.Row
+			for _, v := range page.Values {
+				row := RowOf(v.(*core.Row))
+				note(row)
+				last = row.Key.Row
 			}
-			return last, page.Next != "", nil
+			return last, next != "", nil
 		},
 		One: func(ctx context.Context, key keyrange.Key) error {
-			row, err := Fetch(ctx, table, op, tables.Key(key), nil)
-			if errors.Is(err, tables.ErrNotFound) {
+			row, err := Fetch(ctx, table, op, entity.Key(key), nil)
+			if errors.Is(err, entity.ErrNotFound) {
 				return nil
 			}
 			if err == nil {
@@ -448,7 +451,7 @@ func FetchMany(ctx context.Context, table *tables.Table, op string, keys []table
 // FetchOwnAll reads the own rows of entities, nil for one that does not exist. A returned row may be an entity
 // of another repository; then rows that name this entity as their owner may belong to that repository, too.
 // Requests: as FetchMany.
-func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) ([]*StoredRow, error) {
+func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []entity.Key) ([]*StoredRow, error) {
 	rows := make([]*StoredRow, len(keys))
 	found, err := FetchMany(ctx, r.Table, op, keys)
 	for i, key := range keys {
@@ -462,7 +465,7 @@ func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) 
 // readTargets reads the entities of targets again. For each target it sets target.now, or target.err after a
 // failure. If the entity is unchanged, target.now is the same pointer as target.seen.
 func (r *Engine) readTargets(ctx context.Context, targets []*target) {
-	keys := make([]tables.Key, len(targets))
+	keys := make([]entity.Key, len(targets))
 	for i, t := range targets {
 		keys[i] = t.Key
 	}
@@ -510,7 +513,7 @@ func (o *OutsideWriter) first(row Operation, e expectation) []Operation {
 }
 
 // reservation returns the operations that reserve a key for the change whose message the writer holds.
-func (o *OutsideWriter) reservation(p *Pattern, key tables.Key) []Operation {
+func (o *OutsideWriter) reservation(p *Pattern, key entity.Key) []Operation {
 	row := Operation{Verb: wire.VerbInsert, Key: key, primary: &o.Entity.Row, Meaning: Meaning{Pattern: p.Name, role: roleUnique},
 		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: o.change, Term: p.Outside.ReservationTerm}}
 	return []Operation{row, o.Claim(wire.VerbInsert, key, o.change)}

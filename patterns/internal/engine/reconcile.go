@@ -8,12 +8,14 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // snapshot is an entity as it was at one moment; both fields are nil if the entity did not exist.
@@ -25,15 +27,15 @@ type snapshot struct {
 
 // snapshotAfter returns the snapshot of an entity after a committed change, or nil if the entity's ETag is
 // unknown.
-func snapshotAfter(w *Work, next *tables.RawState, etag azcore.ETag) *snapshot {
+func snapshotAfter(w *Work, next *core.State, etag azcore.ETag) *snapshot {
 	if w.Change.Kind == driver.ChangeDelete {
 		return &snapshot{}
 	}
 	if etag == "" {
 		return nil
 	}
-	raw := &tables.RawRow{Key: w.Change.Key, ETag: etag, Properties: w.Change.Stored}
-	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: &StoredRow{RawRow: raw, Incarnation: next.Incarnation, Copies: next.Copies}}
+	raw := &core.Row{Key: w.Change.Key, ETag: etag, Properties: w.Change.Stored}
+	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: &StoredRow{Row: raw, Incarnation: next.Incarnation, Copies: next.Copies}}
 }
 
 // shows reports whether a row has the version of the snapshot; nil means that the entity does not exist.
@@ -59,14 +61,14 @@ func (s *snapshot) shows(row *StoredRow) bool {
 // Requests, without concurrent writers: for each entity 1 to read it, 1 to 4 for each key, and 1 to read the
 // entity again; fewer if several entities lie close together.
 func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err error) {
-	ctx, span := internals.Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, opReconcile, r.Table.Name())
+	ctx, span := r.Table.Account().Telemetry().Begin(ctx, telemetry.Tables, opReconcile, r.Table.Name())
 	err = telemetry.ErrPanicked // until the patterns have returned
 	defer func() { span.End(err) }()
 	targets := make([]*target, len(intent.Members))
 	for i, m := range intent.Members {
 		for pattern := range m.Outside {
 			if !slices.ContainsFunc(slices.Concat(r.Outside, r.intents), func(p *Pattern) bool { return p.Name == pattern }) {
-				return &tables.Error{Op: opReconcile, Table: r.Table.Name(), Key: m.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
+				return &entity.Error{Op: opReconcile, Table: r.Table.Name(), Key: m.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
 					Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 			}
 		}
@@ -197,7 +199,7 @@ func (c *convergence) close(ctx context.Context) error {
 		}
 		if attempt == r.Schema.MaxAttempts-1 {
 			for _, t := range c.open {
-				t.err = &tables.Error{Op: opReconcile, Table: r.Table.Name(), Key: t.Key, Kind: tables.ErrConflict, Err: intents.ErrChanging}
+				t.err = &entity.Error{Op: opReconcile, Table: r.Table.Name(), Key: t.Key, Kind: entity.ErrConflict, Err: intents.ErrChanging}
 			}
 			break
 		}
@@ -264,7 +266,7 @@ func (r *Engine) changed(ctx context.Context, targets []*target, stuck int) (aga
 // labelOutside sets the operation of a failed effect's error. It keeps the table that the error names, such as
 // an index's, and adds the entities' table if the error names none.
 func (r *Engine) labelOutside(err error) error {
-	return internals.Amend(err, func(e *tables.Error) { e.Op, e.Table = opReconcile, cmp.Or(e.Table, r.Table.Name()) })
+	return errs.Amend(err, func(e *entity.Error) { e.Op, e.Table = opReconcile, cmp.Or(e.Table, r.Table.Name()) })
 }
 
 // round reconciles the keys that the intent names for the open targets with the snapshots of their entities. If
@@ -315,15 +317,15 @@ func (c *convergence) round(ctx context.Context) error {
 func (r *Engine) noteFailure(t *target, p *Pattern, err error) {
 	switch {
 	case err == nil:
-	case errors.Is(err, tables.ErrDuplicate):
-		t.taken = cmp.Or(t.taken, PatternError(p, err, tables.ErrInvalid))
+	case errors.Is(err, entity.ErrDuplicate):
+		t.taken = cmp.Or(t.taken, PatternError(p, err, entity.ErrInvalid))
 	default:
-		t.err, t.taken = r.labelOutside(PatternError(p, err, tables.ErrInvalid)), nil
+		t.err, t.taken = r.labelOutside(PatternError(p, err, entity.ErrInvalid)), nil
 	}
 }
 
 // refresh reads the current version of an entity. seen is its last snapshot, nil for none.
-func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *snapshot) (*snapshot, error) {
+func (r *Engine) refresh(ctx context.Context, op string, key entity.Key, seen *snapshot) (*snapshot, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
 		return nil, err
@@ -337,12 +339,12 @@ func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *s
 // It returns an error for a row of another type: if such a row counted as a deleted entity, its copies in other
 // partitions would be removed. An intent names such a row if the build that put the intent has another Rows,
 // Mine or Where in its schema.
-func (r *Engine) snapshotOf(ctx context.Context, op string, key tables.Key, row *StoredRow, seen *snapshot) (*snapshot, error) {
+func (r *Engine) snapshotOf(ctx context.Context, op string, key entity.Key, row *StoredRow, seen *snapshot) (*snapshot, error) {
 	if seen != nil && seen.shows(row) {
 		return seen, nil
 	}
 	if row != nil && !r.Owns(row) {
-		return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: driver.ErrUnknownPattern,
+		return nil, &entity.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: driver.ErrUnknownPattern,
 			Err: errors.New("by Schema.Rows, Mine and Where of this program's repository, the row is not one of its entities; run workers of the build that wrote the intent")}
 	}
 	v, row, err := r.LoadOwn(ctx, op, key, row)
@@ -354,7 +356,7 @@ func (r *Engine) snapshotOf(ctx context.Context, op string, key tables.Key, row 
 
 // ReadOwn reads an entity and its own row, with every stored property; both are nil if the entity does not
 // exist.
-func (r *Engine) ReadOwn(ctx context.Context, op string, key tables.Key) (any, *StoredRow, error) {
+func (r *Engine) ReadOwn(ctx context.Context, op string, key entity.Key) (any, *StoredRow, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
 		return nil, nil, err
@@ -363,10 +365,10 @@ func (r *Engine) ReadOwn(ctx context.Context, op string, key tables.Key) (any, *
 }
 
 // fetchOwn reads an entity's own row, nil if it does not exist. Requests: 1.
-func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*StoredRow, error) {
+func (r *Engine) fetchOwn(ctx context.Context, op string, key entity.Key) (*StoredRow, error) {
 	row, err := Fetch(ctx, r.Table, op, key, nil)
 	switch {
-	case errors.Is(err, tables.ErrNotFound):
+	case errors.Is(err, entity.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -378,7 +380,7 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*Stor
 
 // LoadOwn makes an entity from its own row. It returns nil if row is nil, is not an entity of the repository,
 // or was deleted meanwhile.
-func (r *Engine) LoadOwn(ctx context.Context, op string, key tables.Key, row *StoredRow) (any, *StoredRow, error) {
+func (r *Engine) LoadOwn(ctx context.Context, op string, key entity.Key, row *StoredRow) (any, *StoredRow, error) {
 	if row == nil || !r.Owns(row) {
 		return nil, nil, nil
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // A unique key outside of the partition is reserved before the entity that takes it is written:
@@ -39,7 +39,7 @@ const errReservedTooLong = "the term of the reserved keys ended before the answe
 type newKey struct {
 	member  *Work
 	pattern *Pattern
-	key     tables.Key
+	key     entity.Key
 	id      string // the key's name in Set.reserved, which stays the same if the set is planned again
 }
 
@@ -54,7 +54,7 @@ func (s *Set) KeysToReserve() ([]newKey, error) {
 			}
 			copies, err := w.Change.Copies().Outside(p)
 			if err != nil {
-				return nil, w.Located(PatternError(p, err, tables.ErrInvalid))
+				return nil, w.Located(PatternError(p, err, entity.ErrInvalid))
 			}
 			for i := range copies {
 				name := HeldName(p, driver.JoinKey(copies[i].Key))
@@ -105,7 +105,7 @@ func (s *Set) reserve(ctx context.Context, change string, keys []newKey) error {
 		}
 		s.prepared = true
 		if err != nil {
-			return w.Located(PatternError(p, err, tables.ErrInvalid))
+			return w.Located(PatternError(p, err, entity.ErrInvalid))
 		}
 		s.reserved[k.id] = true
 	}
@@ -119,41 +119,41 @@ var errOwnCopy = errors.New("the entity already has the key, or an unfinished ch
 // is based on an outdated version of the entity. Otherwise an earlier change of the entity is releasing the
 // key, and its intent may still remove the copy at any moment. A reservation must not replace the copy, since
 // readers could then no longer find the entity by this key.
-func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p *Pattern, key tables.Key) error {
+func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p *Pattern, key entity.Key) error {
 	now, err := r.refresh(ctx, w.Op, w.Change.Key, nil)
 	if err != nil {
 		return err
 	}
 	switch {
 	case w.Change.Kind == driver.ChangeInsert && now.row != nil:
-		return &tables.Error{Key: w.Change.Key, Kind: tables.ErrExists}
+		return &entity.Error{Key: w.Change.Key, Kind: entity.ErrExists}
 	case w.Change.Kind != driver.ChangeInsert && (now.row == nil || now.row.ETag != w.Etag):
-		return &tables.Error{Key: w.Change.Key, Kind: tables.ErrConflict}
+		return &entity.Error{Key: w.Change.Key, Kind: entity.ErrConflict}
 	}
-	return &tables.Error{Key: key, Kind: tables.ErrDuplicate, Pattern: p.Name, Err: errOwnCopy}
+	return &entity.Error{Key: key, Kind: entity.ErrDuplicate, Pattern: p.Name, Err: errOwnCopy}
 }
 
 // reserve inserts a row that reserves the key for the message's change.
-func (o *OutsideWriter) reserve(ctx context.Context, p *Pattern, key tables.Key) error {
+func (o *OutsideWriter) reserve(ctx context.Context, p *Pattern, key entity.Key) error {
 	claim := o.reservation(p, key)
 	row, try := claim[0], claim
 	for range placeAttempts {
 		err := o.commit(ctx, key, try...)
 		switch {
-		case errors.Is(err, tables.ErrUnknownOutcome):
+		case errors.Is(err, entity.ErrUnknownOutcome):
 			return err
-		case errors.Is(err, tables.ErrDuplicate):
+		case errors.Is(err, entity.ErrDuplicate):
 			if try, err = o.claimOwn(ctx, row, o.change, false); err != nil {
 				return err
 			}
 			if try == nil {
 				try = claim
 			}
-		case errors.Is(err, tables.ErrConflict), errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrExists): // a concurrent writer has taken the key meanwhile
+		case errors.Is(err, entity.ErrConflict), errors.Is(err, entity.ErrNotFound), errors.Is(err, entity.ErrExists): // a concurrent writer has taken the key meanwhile
 			try = claim
 		default:
 			return err
 		}
 	}
-	return &tables.Error{Key: key, Kind: tables.ErrConflict}
+	return &entity.Error{Key: key, Kind: entity.ErrConflict}
 }

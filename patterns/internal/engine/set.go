@@ -8,13 +8,14 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Set is a change set: changes of entities of one partition of a table, of one or several repositories, that one transaction
@@ -23,11 +24,11 @@ import (
 // The steps are: rebase and complete the members, and add companions; check all of them before the first write; store the
 // intent; reserve unique keys; commit; reconcile what is outside of the partition.
 type Set struct {
-	table   *tables.Table
-	own     []*Work           // the caller's members, in order
-	members []*Work           // own, and then the companions that patterns have added to the present plan
-	rows    []tables.RawWrite // the caller's rows, beside its entities
-	numbers []int             // for each of rows: the number of the caller's change
+	table   *core.Table
+	own     []*Work      // the caller's members, in order
+	members []*Work      // own, and then the companions that patterns have added to the present plan
+	rows    []core.Write // the caller's rows, beside its entities
+	numbers []int        // for each of rows: the number of the caller's change
 
 	companionRows []companionRow         // the rows that patterns have added beside companions, in the present plan
 	gone          map[string]azcore.ETag // row keys of copies that the set could not delete since they do not exist, with the ETag of the entity that listed each
@@ -39,7 +40,7 @@ type Set struct {
 
 // companionRow is a row that a pattern has added beside companions.
 type companionRow struct {
-	write  tables.RawWrite
+	write  core.Write
 	number int // number of the change to which it belongs
 }
 
@@ -79,7 +80,7 @@ func (s *Set) Run(ctx context.Context) error {
 		return again, err
 	})
 	if errors.Is(err, errReplanned) {
-		return s.located(&tables.Error{Kind: tables.ErrConflict, Err: err})
+		return s.located(&entity.Error{Kind: entity.ErrConflict, Err: err})
 	}
 	return err
 }
@@ -234,7 +235,7 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	case failed:
 		return err // the error already names the change
 	case err == nil:
-		return s.located(&tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("the queue of intents reported success, but did not run the change, which is a defect of the library; read the entity to see its state")})
+		return s.located(&entity.Error{Kind: entity.ErrUnknownOutcome, Err: errors.New("the queue of intents reported success, but did not run the change, which is a defect of the library; read the entity to see its state")})
 	}
 	return s.located(err)
 }
@@ -250,7 +251,7 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 			return err
 		}
 		writeID := rowwriter.NewWriteID()
-		etags, err := Raw(s.table).Commit(ctx, s.own[0].Op, d.Writes, writeID)
+		etags, err := s.table.Commit(ctx, s.own[0].Op, d.Writes, writeID)
 		if err == nil {
 			s.Finish(d, etags, writeID)
 			return nil
@@ -330,7 +331,7 @@ func (s *Set) located(err error) error {
 	if s.own[0].number == 0 {
 		return s.own[0].Located(err)
 	}
-	return internals.Amend(err, func(e *tables.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
+	return errs.Amend(err, func(e *entity.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
 }
 
 // locate adds the operation to an error of the transaction, and replaces its Change, the number of a row, by
@@ -339,17 +340,17 @@ func (s *Set) located(err error) error {
 // The error is ErrNotFound or ErrExists only because of an entity's own row: for a pattern's row that was
 // deleted or added meanwhile, it is ErrConflict.
 func (s *Set) locate(d *draft, err error) error {
-	err = internals.Amend(err, func(e *tables.Error) {
+	err = errs.Amend(err, func(e *entity.Error) {
 		if e.Pattern != "" && Lost(e) {
-			e.Kind = tables.ErrConflict
+			e.Kind = entity.ErrConflict
 		}
 	})
-	e, ok := err.(*tables.Error)
+	e, ok := err.(*entity.Error)
 	if !ok || s.own[0].number == 0 {
 		return s.own[0].Located(err)
 	}
 	row := d.refused(e)
-	return internals.Amend(err, func(e *tables.Error) {
+	return errs.Amend(err, func(e *entity.Error) {
 		e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0
 		if row >= 0 {
 			e.Change = d.of[row].number
@@ -360,8 +361,8 @@ func (s *Set) locate(d *draft, err error) error {
 // startsOver reports, as again, whether a new plan can succeed after err, and as learned, whether err has given
 // the engine information that the failed plan d lacked.
 func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learned bool) {
-	e, ok := err.(*tables.Error)
-	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
+	e, ok := err.(*entity.Error)
+	if !ok || errors.Is(err, entity.ErrUnknownOutcome) {
 		return false, false
 	}
 	failed := d.refused(e)
@@ -376,7 +377,7 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 		delete(w.Change.claimed, e.Key.Row)
 		return moved, false
 	case roleStale:
-		if !errors.Is(e.Kind, tables.ErrNotFound) {
+		if !errors.Is(e.Kind, entity.ErrNotFound) {
 			return false, false
 		}
 		if s.gone == nil {
@@ -386,7 +387,7 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 		s.gone[e.Key.Row] = m.owner
 		return true, !known
 	case roleUnique:
-		if errors.Is(e.Kind, tables.ErrDuplicate) && w.companionOf == "" {
+		if errors.Is(e.Kind, entity.ErrDuplicate) && w.companionOf == "" {
 			return w.engine.claimOrphan(ctx, &w.Change, e.Key)
 		}
 	}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Insert implements Repository.Insert.
@@ -31,13 +32,13 @@ func (r *Engine) Inserting(op string, v any) (*Work, error) {
 
 // wholeKey returns the key of an entity that is to be stored completely. It returns an error for an entity
 // that was read through a projection.
-func (r *Engine) wholeKey(op string, v any) (tables.Key, error) {
+func (r *Engine) wholeKey(op string, v any) (entity.Key, error) {
 	if v == nil {
-		return tables.Key{}, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
+		return entity.Key{}, r.Invalid(op, entity.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
 	}
 	key := r.Schema.Key(v)
 	if meta := r.Codec.Meta(v); stateOf(meta) != nil && stateOf(meta).Partial {
-		return key, r.Invalid(op, key, internals.ErrPartial)
+		return key, r.Invalid(op, key, core.ErrPartial)
 	}
 	return key, nil
 }
@@ -66,9 +67,9 @@ func (r *Engine) Replacing(op string, v any) (*Work, error) {
 var errKeyChanged = errors.New("the entity's key has changed; insert it under the new key and delete the old entity")
 
 // Known returns the Meta of an entity that was read or written before.
-func (r *Engine) Known(op string, v any) (*tables.Meta, error) {
+func (r *Engine) Known(op string, v any) (*entity.Meta, error) {
 	if v == nil {
-		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
+		return nil, r.Invalid(op, entity.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
 	}
 	meta := r.Codec.Meta(v)
 	if stateOf(meta) == nil || meta.ETag == "" {
@@ -78,9 +79,9 @@ func (r *Engine) Known(op string, v any) (*tables.Meta, error) {
 }
 
 // Invalid returns ErrInvalid for an operation on an entity of the repository.
-func (r *Engine) Invalid(op string, key tables.Key, err error) error {
+func (r *Engine) Invalid(op string, key entity.Key, err error) error {
 	e := errs.Invalid(op, err)
-	e.Table, e.Key = r.Table.Name(), internals.Loggable(key)
+	e.Table, e.Key = r.Table.Name(), errs.Loggable(key)
 	return e
 }
 
@@ -112,7 +113,7 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 			return nil, err
 		}
 		if old == nil && !insert {
-			return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: tables.ErrNotFound}
+			return nil, &entity.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: entity.ErrNotFound}
 		}
 		return r.Overwriting(op, key, v, old), nil
 	})
@@ -120,7 +121,7 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 
 // Overwriting prepares the replacement of the stored entity, which is old, by v. If old is nil, it prepares an
 // insert of v.
-func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
+func (r *Engine) Overwriting(op string, key entity.Key, v, old any) *Work {
 	w := &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}
 	if old != nil {
 		meta := r.Codec.Meta(old)
@@ -133,7 +134,7 @@ func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
 // conflict it waits, with jitter, and does both again, up to the given number of attempts. Telemetry records
 // all attempts as one operation.
 func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func(context.Context) (*Work, error)) error {
-	inner, span := internals.Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
+	inner, span := r.Table.Account().Telemetry().Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err := telemetry.ErrPanicked // until a callback of the program has returned
 	defer func() { span.End(err) }()
 	err = backoff.Retry(inner, attempts, func() (again bool, err error) {
@@ -149,7 +150,7 @@ func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func
 }
 
 // Update implements Repository.Update.
-func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) error) (any, error) {
+func (r *Engine) Update(ctx context.Context, key entity.Key, change func(any) error) (any, error) {
 	if change == nil {
 		return nil, errs.Wiringf("Update", r.Table.Name(), "the change function is nil; give one")
 	}
@@ -194,7 +195,7 @@ func (r *Engine) Deleting(ctx context.Context, op string, v any, fetched Fetched
 }
 
 // DeleteUnconditional implements Repository.DeleteUnconditional.
-func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error {
+func (r *Engine) DeleteUnconditional(ctx context.Context, key entity.Key) error {
 	const op = "DeleteUnconditional"
 	return r.verb(ctx, op, r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
 		old, _, err := r.ReadOwn(ctx, op, key)
@@ -202,7 +203,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 			return nil, err
 		}
 		if old == nil {
-			return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: internals.Loggable(key), Kind: tables.ErrNotFound}
+			return nil, &entity.Error{Op: op, Table: r.Table.Name(), Key: errs.Loggable(key), Kind: entity.ErrNotFound}
 		}
 		meta := r.Codec.Meta(old)
 		return &Work{Op: op, Etag: meta.ETag, Change: Change{Kind: driver.ChangeDelete, Key: key, Entity: old, Old: stateOf(meta)}}, nil
@@ -211,7 +212,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 
 // whole reads an entity with all its properties, given the state old in which it was read before. It returns
 // ErrConflict if the entity has changed since.
-func (r *Engine) whole(ctx context.Context, op string, old *tables.RawState, etag azcore.ETag, fetched Fetched) (any, *StoredRow, error) {
+func (r *Engine) whole(ctx context.Context, op string, old *core.State, etag azcore.ETag, fetched Fetched) (any, *StoredRow, error) {
 	row, known := fetched[old.Key]
 	var err error
 	if !known {
@@ -233,7 +234,7 @@ func (r *Engine) whole(ctx context.Context, op string, old *tables.RawState, eta
 		same = row.WriteID != "" && row.WriteID == old.WriteID // etag is that of a copy, not of the own row, so compare write IDs
 	}
 	if !same {
-		return nil, nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: old.Key, Kind: tables.ErrConflict}
+		return nil, nil, &entity.Error{Op: op, Table: r.Table.Name(), Key: old.Key, Kind: entity.ErrConflict}
 	}
 	return v, row, nil
 }
@@ -265,13 +266,13 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 		next := *stateOf(written)
 		next.Partial = stateOf(meta).Partial // v still lacks the properties that its projection did not read
 		meta.ETag = written.ETag
-		internals.SetState(meta, &next)
+		core.SetState(meta, &next)
 	}
 	return w, nil
 }
 
 // mergeIntoWhole sets w.Entity to the entity as the merge will store it, which the patterns get.
-func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *tables.Meta, fetched Fetched) error {
+func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *entity.Meta, fetched Fetched) error {
 	old, row, err := r.whole(ctx, w.Op, stateOf(meta), meta.ETag, fetched)
 	if err != nil {
 		return err
@@ -295,7 +296,7 @@ func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *tables.Meta,
 }
 
 // merging returns the properties to merge.
-func (r *Engine) merging(v any, meta *tables.Meta, names []string) (tables.Properties, error) {
+func (r *Engine) merging(v any, meta *entity.Meta, names []string) (entity.Properties, error) {
 	for _, t := range r.Transformers {
 		if err := t.Transform.RefusesMerge; err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
@@ -311,7 +312,7 @@ func (r *Engine) merging(v any, meta *tables.Meta, names []string) (tables.Prope
 	if err != nil {
 		return nil, err
 	}
-	if err := internals.CheckReserved(all); err != nil {
+	if err := core.CheckReserved(all); err != nil {
 		return nil, err
 	}
 	if len(names) == 0 {
@@ -322,10 +323,10 @@ func (r *Engine) merging(v any, meta *tables.Meta, names []string) (tables.Prope
 			return nil, fmt.Errorf("property %s has no value to merge; only Replace removes a property", name)
 		}
 	}
-	return slices.DeleteFunc(all, func(p tables.Property) bool { return !slices.Contains(names, p.Name) }), nil
+	return slices.DeleteFunc(all, func(p entity.Property) bool { return !slices.Contains(names, p.Name) }), nil
 }
 
-func overlay(base, top tables.Properties) tables.Properties {
+func overlay(base, top entity.Properties) entity.Properties {
 	out := slices.Clone(base)
 	at := make(map[string]int, len(base))
 	for i := range base {
@@ -342,7 +343,7 @@ func overlay(base, top tables.Properties) tables.Properties {
 }
 
 // stateOf returns the state that a repository has stored in a Meta, nil for none.
-func stateOf(meta *tables.Meta) *tables.RawState { return internals.State(meta) }
+func stateOf(meta *entity.Meta) *core.State { return core.StateOf(meta) }
 
 // Check implements Repository.Check.
 func (r *Engine) Check(ctx context.Context, v any) error {
@@ -354,7 +355,7 @@ func (r *Engine) Check(ctx context.Context, v any) error {
 }
 
 // CheckUnder implements Host.CheckUnder.
-func (r *Engine) CheckUnder(ctx context.Context, key tables.Key, v any) error {
+func (r *Engine) CheckUnder(ctx context.Context, key entity.Key, v any) error {
 	w, err := r.Inserting("CheckUnder", v)
 	if err != nil {
 		return err
@@ -365,7 +366,7 @@ func (r *Engine) CheckUnder(ctx context.Context, key tables.Key, v any) error {
 
 func (r *Engine) checkInsert(ctx context.Context, w *Work) error {
 	s := r.NewSet(w)
-	if err := Raw(r.Table).Usable(); err != nil {
+	if err := r.Table.Usable(); err != nil {
 		return w.Located(errs.Invalid("", err))
 	}
 	w.Begin()
@@ -427,5 +428,5 @@ func (r *Engine) changing(ctx context.Context, op string, kind driver.ChangeKind
 	case driver.ChangeDelete:
 		return r.Deleting(ctx, op, v, nil)
 	}
-	return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the kind of change is %d; it must be ChangeInsert, ChangeReplace or ChangeDelete", kind))
+	return nil, r.Invalid(op, entity.Key{}, fmt.Errorf("the kind of change is %d; it must be ChangeInsert, ChangeReplace or ChangeDelete", kind))
 }

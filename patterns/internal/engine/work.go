@@ -3,9 +3,10 @@ package engine
 import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Work is one change of one entity on its way through the repository, as a member of a Set.
@@ -14,10 +15,10 @@ type Work struct {
 	Change Change
 	Entity any               // the value whose Meta is updated, nil for none
 	Etag   azcore.ETag       // the ETag under which the entity is written; Change.Old is the state with this ETag
-	base   tables.Properties // for a merge: the entity's stored properties, if the merge had to read them
-	merged tables.Properties // for a merge: the given properties in stored form
+	base   entity.Properties // for a merge: the entity's stored properties, if the merge had to read them
+	merged entity.Properties // for a merge: the given properties in stored form
 
-	merges   tables.Properties // for a merge: State.Given before patterns have completed the entity
+	merges   entity.Properties // for a merge: State.Given before patterns have completed the entity
 	Fetched  Fetched           // rows that a bulk write or job has already read, so that rebase need not
 	engine   *Engine
 	number   int             // number of the change in the caller's transaction, from 1; 0 for a single verb
@@ -37,11 +38,11 @@ type Work struct {
 // Change is a driver.Change whose T is unknown at compile time, with the repository's own data about it.
 type Change struct {
 	Kind   driver.ChangeKind
-	Key    tables.Key
+	Key    entity.Key
 	ID     string
 	Entity any
 	Given  any
-	Stored tables.Properties
+	Stored entity.Properties
 	DryRun bool
 	State  *driver.ChangeState // the state that the change shares with its patterns
 
@@ -53,7 +54,7 @@ type Change struct {
 	beside      *driver.Beside // rows of Apply's caller, nil for none
 
 	copies  EntityCopies // copies of Entity, cached at first use
-	Old     *tables.RawState
+	Old     *core.State
 	claimed map[string]azcore.ETag // orphaned copies that the change claims, by row key
 }
 
@@ -88,11 +89,11 @@ type prior struct {
 // outsideCopy names a copy in another partition.
 type outsideCopy struct {
 	pattern string
-	key     tables.Key
+	key     entity.Key
 }
 
 // priorOf returns the prior state of an entity, never nil.
-func priorOf(s *tables.RawState) *prior {
+func priorOf(s *core.State) *prior {
 	if s == nil {
 		return &prior{}
 	}
@@ -114,8 +115,8 @@ func note(list []PlannedRow, rows []PlannedRow) []PlannedRow {
 }
 
 // outsideOf returns the keys of a pattern's copies in other partitions.
-func (p *prior) outsideOf(pattern string) []tables.Key {
-	var keys []tables.Key
+func (p *prior) outsideOf(pattern string) []entity.Key {
+	var keys []entity.Key
 	for _, c := range p.outside {
 		if c.pattern == pattern {
 			keys = append(keys, c.key)
@@ -125,4 +126,4 @@ func (p *prior) outsideOf(pattern string) []tables.Key {
 }
 
 // isCopy reports whether the entity was read through a copy.
-func isCopy(s *tables.RawState) bool { return s.Version != "" || s.Row != s.Key.Row }
+func isCopy(s *core.State) bool { return s.Version != "" || s.Row != s.Key.Row }

@@ -9,11 +9,12 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // MaxComparisons limits the comparisons of a schema's condition. The service allows 15 comparisons in a filter;
@@ -24,22 +25,22 @@ const MaxComparisons = 5
 // Rows says which rows are the entities' own. The zero value selects all rows.
 type Rows struct {
 	Span  compoundkey.Span      // of row keys
-	Mine  func(tables.Key) bool // nil for any key
-	Where tables.Condition      // the zero Condition for any properties
+	Mine  func(entity.Key) bool // nil for any key
+	Where entity.Condition      // the zero Condition for any properties
 
 	where odata.Expr
 }
 
 // Compile checks the span and the condition. names are the properties that the type can store, nil for any;
 // filterable returns an error for a property that is not stored unchanged.
-func (r *Rows) Compile(codec *tables.RawCodec, names []string, filterable func(property string) error) (err error) {
+func (r *Rows) Compile(codec *core.Codec, names []string, filterable func(property string) error) (err error) {
 	if err := r.Span.Err(); err != nil {
 		return fmt.Errorf("Schema.Rows: %w", err)
 	}
 	if r.Span.Empty() {
 		return errors.New("Schema.Rows contains no key; give the range of the entities' row keys")
 	}
-	if r.where, err = tables.InternalsOf(rows.Open).Condition(r.Where, codec); err != nil {
+	if r.where, err = codec.Condition(r.Where); err != nil {
 		return fmt.Errorf("Schema.Where: %w", err)
 	}
 	if r.where == nil {
@@ -89,12 +90,12 @@ func (r *Rows) String() string {
 }
 
 // Keeps reports whether an entity of the repository can have a key, by Span and Mine.
-func (r *Rows) Keeps(key tables.Key) bool {
+func (r *Rows) Keeps(key entity.Key) bool {
 	return r.Span.Contains(key.Row) && (r.Mine == nil || r.Mine(key))
 }
 
 // Meets reports whether the properties of an entity's own row meet the condition.
-func (r *Rows) Meets(key tables.Key, p tables.Properties) bool {
+func (r *Rows) Meets(key entity.Key, p entity.Properties) bool {
 	return r.where == nil || odata.Match(r.where, func(name string) edm.Value {
 		switch name {
 		case "PartitionKey":
@@ -107,7 +108,7 @@ func (r *Rows) Meets(key tables.Key, p tables.Properties) bool {
 }
 
 // Check returns an error for an entity that no query of the repository would find.
-func (r *Rows) Check(key tables.Key, p tables.Properties) error {
+func (r *Rows) Check(key entity.Key, p entity.Properties) error {
 	switch {
 	case !r.Span.Contains(key.Row):
 		if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
@@ -123,11 +124,11 @@ func (r *Rows) Check(key tables.Key, p tables.Properties) error {
 }
 
 // Conditions returns the conditions to send with queries of the entities' own rows.
-func (r *Rows) Conditions() []tables.Condition {
+func (r *Rows) Conditions() []entity.Condition {
 	if r.where == nil {
 		return nil
 	}
-	return []tables.Condition{r.Where}
+	return []entity.Condition{r.Where}
 }
 
 // Properties returns the properties that the condition compares, without the keys.

@@ -13,22 +13,23 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Part is one of the scans that a job runs one after another.
 type Part struct {
-	Table      *tables.Table
+	Table      *core.Table
 	Partitions []string // sorted; nil for the whole table
 	Span       compoundkey.Span
-	Where      []tables.Condition // at most 10 comparisons
+	Where      []entity.Condition // at most 10 comparisons
 	Keep       func(*engine.StoredRow) bool
 }
 
@@ -38,7 +39,7 @@ type Problem struct {
 	Pattern     string
 	Table       string
 	Location    string // location of a row; "" for a whole entity
-	Entity      tables.Key
+	Entity      entity.Key
 	Err         error
 	Removed     bool // the job has removed the row
 	Spurious    bool // no entity requires the row
@@ -57,10 +58,10 @@ type Job struct {
 	Resume        string
 	RowsPerSecond int
 	Found         func(Problem) error // the caller's function, may be nil
-	Progress      func(tables.Report)
+	Progress      func(entity.Report)
 
 	mu       sync.Mutex
-	report   tables.Report
+	report   entity.Report
 	problems []Problem // of the current page
 	began    time.Time
 }
@@ -82,7 +83,7 @@ type content struct{ rows []*engine.StoredRow }
 func (p *Part) scan(readers int) tablescan.Scan[*content] {
 	return tablescan.Scan[*content]{Table: p.Table, Ranges: tablescan.Partitions(p.Partitions), Span: p.Span, Where: p.Where, Readers: readers,
 		New: func() *content { return &content{} },
-		Row: func(_ context.Context, page *content, raw *tables.RawRow) error {
+		Row: func(_ context.Context, page *content, raw *core.Row) error {
 			row := engine.RowOf(raw)
 			if !p.Keep(row) {
 				return nil
@@ -97,17 +98,17 @@ func (p *Part) scan(readers int) tablescan.Scan[*content] {
 
 // Run reads the parts and calls Page for each page of rows. Report.Resume is the position after the last page
 // that was processed.
-func (j *Job) Run(ctx context.Context) (tables.Report, error) {
+func (j *Job) Run(ctx context.Context) (entity.Report, error) {
 	j.began = time.Now()
 	at := position{Version: version, Run: continuation.Hash("%s %s %q", j.Op, j.Options, j.Engine.Table.Name())}
 	if j.Resume != "" {
 		if err := at.parse(j.Op, j.Resume, j.Parts); err != nil {
-			return tables.Report{}, j.Engine.Invalid(j.Op, tables.Key{}, err)
+			return entity.Report{}, j.Engine.Invalid(j.Op, entity.Key{}, err)
 		}
 	}
 	j.report.Resume = j.Resume
 	j.count(&at)
-	ctx, span := tables.InternalsOf(rows.Open).Telemetry(j.Engine.Table.Account()).Begin(ctx, telemetry.Tables, j.Op, j.Engine.Table.Name())
+	ctx, span := j.Engine.Table.Account().Telemetry().Begin(ctx, telemetry.Tables, j.Op, j.Engine.Table.Name())
 	err := telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
 	err = j.run(pace.With(ctx, j.RowsPerSecond), &at)
@@ -201,7 +202,7 @@ func (j *Job) tell() error {
 }
 
 // Add calls count to change the counts of the run's report.
-func (j *Job) Add(count func(*tables.Report)) {
+func (j *Job) Add(count func(*entity.Report)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	count(&j.report)
@@ -218,7 +219,7 @@ func (j *Job) Report(p Problem) {
 // writer; after a lost response, since a second write does no harm; and after the loss of a lease, for example
 // because the process was suspended. It returns false if ctx has ended.
 func Retryable(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && (engine.Lost(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
+	return ctx.Err() == nil && (engine.Lost(err) || errors.Is(err, entity.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
 }
 
 // Each calls a function for every item, at most n concurrently, and returns the first error.

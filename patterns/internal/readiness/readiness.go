@@ -12,12 +12,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Check reports whether a resource exists and can be read, and if not, what to do.
@@ -25,9 +26,9 @@ func Check(ctx context.Context, r resource.Resource) error {
 	switch err := r.Check(ctx); {
 	case err == nil:
 		return nil
-	case errors.Is(err, tables.ErrMissingResource):
+	case errors.Is(err, entity.ErrMissingResource):
 		return fmt.Errorf("%s %s does not exist; call Store.Create, or create it: %w", r.Kind, r.Name, err)
-	case errors.Is(err, tables.ErrDenied):
+	case errors.Is(err, entity.ErrDenied):
 		return fmt.Errorf("%s %s cannot be read; give the program the role %s: %w", r.Kind, r.Name, r.Kind.Role(), err)
 	default:
 		return fmt.Errorf("%s %s: %w", r.Kind, r.Name, err)
@@ -36,9 +37,9 @@ func Check(ctx context.Context, r resource.Resource) error {
 
 // OfTable returns a table as a resource. Its check queries one row, which does not need the right to list
 // tables.
-func OfTable(t *tables.Table) resource.Resource {
+func OfTable(t *core.Table) resource.Resource {
 	return resource.Resource{Kind: resource.Table, Name: t.Name(), Check: func(ctx context.Context) error {
-		_, err := t.Entities().Query().AllowTableScan().Select("PartitionKey").PageSize(1).Page(ctx, "")
+		_, _, err := t.Bags().AllowTableScan().Select("PartitionKey").PageSize(1).Page(ctx, "")
 		return err
 	}}
 }
@@ -47,7 +48,7 @@ func OfTable(t *tables.Table) resource.Resource {
 func OfContainer(c *container.Client, url string) resource.Resource {
 	return resource.Resource{Kind: resource.Container, Name: url, Check: func(ctx context.Context) error {
 		if _, err := c.GetProperties(ctx, nil); err != nil {
-			return tables.ServiceError("Ready", url, err)
+			return core.ServiceError("Ready", url, err)
 		}
 		return nil
 	}}
@@ -74,7 +75,7 @@ func All(ctx context.Context, all []func(context.Context) error) error {
 // ID identifies a resource. Account distinguishes resources of one name in several accounts; it is nil if the
 // name is a URL.
 type ID struct {
-	Account *tables.Account
+	Account *core.Account
 	Name    string // the kind and the name of the resource
 }
 
@@ -129,19 +130,19 @@ func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 	if !own.Declared() {
 		return false, nil
 	}
-	src := &tables.RawSource{Table: r.Table, Codec: r.Codec, Span: own.Span, Where: own.Conditions(), Skips: true, Problems: true, System: append(own.Properties(), rows.Primary, rows.Shared),
-		Load: func(_ context.Context, row *tables.RawRow, _ []string) (any, error) {
+	src := &core.Source{Table: r.Table, Codec: r.Codec, Span: own.Span, Where: own.Conditions(), Skips: true, Problems: true, System: append(own.Properties(), rows.Primary, rows.Shared),
+		Load: func(_ context.Context, row *core.Row, _ []string) (any, error) {
 			if !r.Owns(engine.RowOf(row)) {
 				return nil, nil
 			}
 			return row.Clone(), nil
 		}}
-	page, err := tables.QueryOf[tables.RawRow](rows.Open, src).AllowTableScan().Select("PartitionKey").PageSize(pageOf(own)).Page(ctx, "")
-	if err != nil || len(page.Items)+len(page.Problems) > 0 || page.Next != "" {
+	page, next, err := core.NewQuery(src).AllowTableScan().Select("PartitionKey").PageSize(pageOf(own)).Page(ctx, "")
+	if err != nil || len(page.Values)+len(page.Problems) > 0 || next != "" {
 		return false, err
 	}
-	_, err = r.Table.Entities().Query().AllowTableScan().Select("PartitionKey").First(ctx)
-	if errors.Is(err, tables.ErrNotFound) {
+	_, err = r.Table.Bags().AllowTableScan().Select("PartitionKey").First(ctx)
+	if errors.Is(err, entity.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
@@ -159,7 +160,7 @@ func NameUnmatched(ctx context.Context, r *engine.Engine) string {
 // pageOf returns the page size for Unmatched: one row, or a full page if Mine must decide about each row.
 func pageOf(own *ownrows.Rows) int {
 	if own.Mine != nil {
-		return tables.MaxPageSize
+		return entity.MaxPageSize
 	}
 	return 1
 }
@@ -178,7 +179,7 @@ func (r *Register) Warn(ctx context.Context, all []*engine.Engine) {
 		r.known[matchOf(e)] = true
 		r.mu.Unlock()
 		if unmatched, err := Unmatched(ctx, e); err == nil && unmatched {
-			tables.InternalsOf(rows.Open).Telemetry(e.Table.Account()).Log(ctx, telemetry.LineUnmatched, e.Table.Name(), slog.String("table", e.Table.Name()), slog.String("repository", e.Name()))
+			e.Table.Account().Telemetry().Log(ctx, telemetry.LineUnmatched, e.Table.Name(), slog.String("table", e.Table.Name()), slog.String("repository", e.Name()))
 		}
 	}
 }

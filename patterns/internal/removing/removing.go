@@ -18,7 +18,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -26,7 +28,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/rewriting"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Refuse returns an error if the rows of p cannot be removed. others are the patterns that were given before p.
@@ -61,17 +62,17 @@ type Removal struct {
 // found is a row that may belong to one of the patterns.
 type found struct {
 	row     *engine.StoredRow
-	table   *tables.Table
+	table   *core.Table
 	pattern *engine.Pattern // nil until the entity is known
-	owner   tables.Key      // the zero Key for a row that entities share
+	owner   entity.Key      // the zero Key for a row that entities share
 	done    bool            // the row was deleted
 }
 
 // Tables returns the tables with rows of the patterns, except the repository's own.
-func (r *Removal) Tables() []*tables.Table {
-	var all []*tables.Table
-	add := func(t *tables.Table) {
-		if t != nil && !t.Same(r.Engine.Table) && !slices.ContainsFunc(all, func(o *tables.Table) bool { return o.Same(t) }) {
+func (r *Removal) Tables() []*core.Table {
+	var all []*core.Table
+	add := func(t *core.Table) {
+		if t != nil && !t.Same(r.Engine.Table) && !slices.ContainsFunc(all, func(o *core.Table) bool { return o.Same(t) }) {
 			all = append(all, t)
 		}
 	}
@@ -93,7 +94,7 @@ func (r *Removal) Elsewhere() bool {
 
 // Keep returns a function that reports whether a run examines a row of a table. If outside is set, the function
 // returns false for rows in the own partitions of their entities.
-func (r *Removal) Keep(table *tables.Table, outside bool) func(*engine.StoredRow) bool {
+func (r *Removal) Keep(table *core.Table, outside bool) func(*engine.StoredRow) bool {
 	return func(row *engine.StoredRow) bool {
 		if !row.IsCopy {
 			return !outside && table.Same(r.Engine.Table) && r.Engine.Owns(row) && r.lists(row)
@@ -110,7 +111,7 @@ func (r *Removal) lists(row *engine.StoredRow) bool {
 
 // findingOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
 // for any other row.
-func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
+func (r *Removal) findingOf(table *core.Table, row *engine.StoredRow) *found {
 	f := &found{row: row, table: table}
 	switch {
 	case row.Shared && strings.HasPrefix(row.Key.Row, engine.ClaimPrefix):
@@ -123,7 +124,7 @@ func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 		f.pattern = r.Patterns[at]
 		return f
 	case row.Outside.Is:
-		f.owner = tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
+		f.owner = entity.Key{Partition: row.Outside.Partition, Row: row.Primary}
 		if !r.mine(f.owner) {
 			return nil
 		}
@@ -135,7 +136,7 @@ func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 		}
 		return nil
 	}
-	f.owner = tables.Key{Partition: row.Key.Partition, Row: row.Primary}
+	f.owner = entity.Key{Partition: row.Key.Partition, Row: row.Primary}
 	if !table.Same(r.Engine.Table) || !r.mine(f.owner) || row.Layout == engine.FurtherRow && strings.HasPrefix(row.Key.Row, row.Primary) {
 		return nil
 	}
@@ -152,7 +153,7 @@ func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 	return nil
 }
 
-func (r *Removal) mine(entity tables.Key) bool {
+func (r *Removal) mine(entity entity.Key) bool {
 	return (r.Partitions == nil || slices.Contains(r.Partitions, entity.Partition)) && r.Engine.Schema.Own.Keeps(entity)
 }
 
@@ -160,7 +161,7 @@ func (r *Removal) mine(entity tables.Key) bool {
 func named(name, key string) bool { return key == name || strings.HasPrefix(key, name+"_") }
 
 // owns reports whether a copy in another partition belongs to a pattern, judging by the copy's key.
-func owns(p *engine.Pattern, copied tables.Key) bool {
+func owns(p *engine.Pattern, copied entity.Key) bool {
 	if p.Outside.Owns != nil {
 		return p.Outside.Owns(copied)
 	}
@@ -168,9 +169,9 @@ func owns(p *engine.Pattern, copied tables.Key) bool {
 }
 
 // copiedKey returns the key of a copy in another partition; for a claim, the key of the copy that it claims.
-func copiedKey(row *engine.StoredRow) tables.Key {
+func copiedKey(row *engine.StoredRow) entity.Key {
 	if row.Outside.IsClaim {
-		return tables.Key{Partition: row.Key.Partition, Row: row.Outside.Claim}
+		return entity.Key{Partition: row.Key.Partition, Row: row.Outside.Claim}
 	}
 	return row.Key
 }
@@ -188,9 +189,9 @@ func sharedBy(row *engine.StoredRow) string {
 
 // Process removes the patterns' rows of a page, after it has rewritten the page's entities that list the
 // patterns. If concurrent writers change rows, Process reads these rows again and repeats.
-func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *tables.Table, page []*engine.StoredRow) error {
+func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *core.Table, page []*engine.StoredRow) error {
 	r.job = job
-	job.Add(func(p *tables.Report) { p.Rows += int64(len(page)) })
+	job.Add(func(p *entity.Report) { p.Rows += int64(len(page)) })
 	for attempt := 0; len(page) > 0; attempt++ {
 		changed, err := r.once(ctx, table, page)
 		if err != nil {
@@ -198,14 +199,14 @@ func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *tables.T
 		}
 		if attempt+1 >= r.Engine.Schema.MaxAttempts {
 			for _, f := range changed {
-				r.report(f, &tables.Error{Op: job.Op, Table: table.Name(), Key: f.row.Key, Kind: tables.ErrConflict, Err: errors.New("concurrent writers changed the row at each attempt; detach the pattern from the programs that write it, and repeat")})
+				r.report(f, &entity.Error{Op: job.Op, Table: table.Name(), Key: f.row.Key, Kind: entity.ErrConflict, Err: errors.New("concurrent writers changed the row at each attempt; detach the pattern from the programs that write it, and repeat")})
 			}
 			return nil
 		}
 		if len(changed) == 0 {
 			return nil
 		}
-		job.Add(func(p *tables.Report) { p.Conflicts += int64(len(changed)) })
+		job.Add(func(p *entity.Report) { p.Conflicts += int64(len(changed)) })
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
@@ -217,8 +218,8 @@ func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *tables.T
 }
 
 // again reads rows again that could not be deleted, and omits those that no longer exist or no longer belong to a pattern.
-func (r *Removal) again(ctx context.Context, table *tables.Table, changed []*found) (page []*engine.StoredRow, err error) {
-	keys := make([]tables.Key, len(changed))
+func (r *Removal) again(ctx context.Context, table *core.Table, changed []*found) (page []*engine.StoredRow, err error) {
+	keys := make([]entity.Key, len(changed))
 	for i, f := range changed {
 		keys[i] = f.row.Key
 	}
@@ -233,21 +234,21 @@ func (r *Removal) again(ctx context.Context, table *tables.Table, changed []*fou
 
 // once is one attempt of Process. It returns the rows that it could not delete because writers have changed
 // them since they were read.
-func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.StoredRow) (changed []*found, err error) {
+func (r *Removal) once(ctx context.Context, table *core.Table, page []*engine.StoredRow) (changed []*found, err error) {
 	var all []*found
-	var owners []tables.Key
-	listing := map[tables.Key]*engine.StoredRow{}
+	var owners []entity.Key
+	listing := map[entity.Key]*engine.StoredRow{}
 	for _, row := range page {
 		if !row.IsCopy {
 			listing[row.Key] = row
 			continue
 		}
 		f := r.findingOf(table, row)
-		if all = append(all, f); f.owner != (tables.Key{}) {
+		if all = append(all, f); f.owner != (entity.Key{}) {
 			owners = append(owners, f.owner)
 		}
 	}
-	slices.SortFunc(owners, func(a, b tables.Key) int {
+	slices.SortFunc(owners, func(a, b entity.Key) int {
 		return strings.Compare(a.Partition+"\x00"+a.Row, b.Partition+"\x00"+b.Row)
 	})
 	owners = slices.Compact(owners)
@@ -255,8 +256,8 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 	if err != nil {
 		return nil, err
 	}
-	stored := map[tables.Key]*engine.StoredRow{}
-	others := map[tables.Key]bool{} // entities of another type in the same table; their copies stay
+	stored := map[entity.Key]*engine.StoredRow{}
+	others := map[entity.Key]bool{} // entities of another type in the same table; their copies stay
 	for i, row := range own {
 		switch {
 		case row == nil:
@@ -289,8 +290,8 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 // unlist removes the unattached patterns from the list that each entity stores of its patterns with copies. To
 // do so it rewrites each entity unchanged, since a write lists only the attached patterns. kept has the
 // entities that unlist could not write; their rows are not removed.
-func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.StoredRow) (kept map[tables.Key]bool, err error) {
-	kept = map[tables.Key]bool{}
+func (r *Removal) unlist(ctx context.Context, listing map[entity.Key]*engine.StoredRow) (kept map[entity.Key]bool, err error) {
+	kept = map[entity.Key]bool{}
 	if r.DryRun || len(listing) == 0 {
 		return kept, nil
 	}
@@ -304,7 +305,7 @@ func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.Sto
 	var mu sync.Mutex
 	w := &rewriting.Rewriting{Kind: driver.ChangeTouch, AsStored: true, CountsAll: true, Concurrency: r.Concurrency,
 		Outdated: func(row *engine.StoredRow, _ bool) (outdated, known bool) { return r.lists(row), true },
-		Failed: func(key tables.Key) {
+		Failed: func(key entity.Key) {
 			mu.Lock()
 			defer mu.Unlock()
 			kept[key] = true
@@ -313,8 +314,8 @@ func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.Sto
 }
 
 // decide returns the rows that belong to one of the patterns and that no attached pattern requires.
-func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Key]*engine.StoredRow, kept map[tables.Key]bool) (remove []*found, err error) {
-	values := map[tables.Key]any{}
+func (r *Removal) decide(ctx context.Context, all []*found, stored map[entity.Key]*engine.StoredRow, kept map[entity.Key]bool) (remove []*found, err error) {
+	values := map[entity.Key]any{}
 	for _, f := range all {
 		row := stored[f.owner]
 		switch {
@@ -332,7 +333,7 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Ke
 		v, known := values[f.owner]
 		if !known {
 			if v, _, err = r.Engine.LoadStored(ctx, r.Engine.Table, row, nil, nil); err != nil {
-				if e := engine.AsError(err); e == nil || !errors.Is(err, tables.ErrGarbled) && !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrWiring) {
+				if e := engine.AsError(err); e == nil || !errors.Is(err, entity.ErrGarbled) && !errors.Is(err, entity.ErrInvalid) && !errors.Is(err, entity.ErrWiring) {
 					return nil, err
 				}
 				r.report(f, err)
@@ -396,7 +397,7 @@ func (r *Removal) ours(f *found, v any) (bool, error) {
 
 // remove deletes rows, each under the ETag with which it was read, in one transaction for up to 100 rows of a
 // partition. It returns the rows that have changed since.
-func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found) (changed []*found, err error) {
+func (r *Removal) remove(ctx context.Context, table *core.Table, all []*found) (changed []*found, err error) {
 	partitions, order := map[string][]*found{}, []string{}
 	for _, f := range all {
 		partition := f.row.Key.Partition
@@ -407,7 +408,7 @@ func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found)
 	}
 	var chunks [][]*found
 	for _, partition := range order {
-		chunks = slices.AppendSeq(chunks, slices.Chunk(partitions[partition], tables.MaxTransactionOperations))
+		chunks = slices.AppendSeq(chunks, slices.Chunk(partitions[partition], entity.MaxTransactionOperations))
 	}
 	var mu sync.Mutex
 	err = pagejob.Each(ctx, r.Concurrency, chunks, func(ctx context.Context, chunk []*found) error {
@@ -415,10 +416,10 @@ func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found)
 			Write:   func(some []*found) error { return r.delete(ctx, table, some) },
 			Refused: func(err error, _ []*found) int { return refusedAt(err) },
 			Ends: func(err error) bool {
-				return ctx.Err() != nil || engine.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+				return ctx.Err() != nil || engine.Ends(err) || errors.Is(err, entity.ErrUnknownOutcome)
 			},
 		}.Run(chunk)
-		if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil { // the caller reads all these rows again, since they may still exist
+		if errors.Is(err, entity.ErrUnknownOutcome) && ctx.Err() == nil { // the caller reads all these rows again, since they may still exist
 			mu.Lock()
 			defer mu.Unlock()
 			for _, f := range chunk {
@@ -433,8 +434,8 @@ func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found)
 				break
 			}
 			switch e := r.delete(ctx, table, []*found{f}); {
-			case e == nil || errors.Is(e, tables.ErrNotFound):
-			case errors.Is(e, tables.ErrConflict) || errors.Is(e, tables.ErrUnknownOutcome):
+			case e == nil || errors.Is(e, entity.ErrNotFound):
+			case errors.Is(e, entity.ErrConflict) || errors.Is(e, entity.ErrUnknownOutcome):
 				mu.Lock()
 				changed = append(changed, f)
 				mu.Unlock()
@@ -456,7 +457,7 @@ func refusedAt(err error) int {
 }
 
 // delete deletes rows of one partition in one transaction.
-func (r *Removal) delete(ctx context.Context, table *tables.Table, all []*found) error {
+func (r *Removal) delete(ctx context.Context, table *core.Table, all []*found) error {
 	operations := make([]engine.Operation, len(all))
 	for i, f := range all {
 		operations[i] = engine.Operation{Verb: wire.VerbDelete, Key: f.row.Key, IfMatch: f.row.ETag, Meaning: engine.Meaning{Pattern: f.pattern.Name}}
@@ -464,7 +465,7 @@ func (r *Removal) delete(ctx context.Context, table *tables.Table, all []*found)
 	if _, err := engine.Commit(ctx, table, r.job.Op, operations...); err != nil {
 		return err
 	}
-	r.job.Add(func(p *tables.Report) { p.Deleted += int64(len(all)) })
+	r.job.Add(func(p *entity.Report) { p.Deleted += int64(len(all)) })
 	for _, f := range all {
 		f.done = true
 		r.removed(f)
@@ -479,7 +480,7 @@ func (r *Removal) removed(f *found) {
 
 // report reports a row that could not be removed to the job's caller.
 func (r *Removal) report(f *found, err error) {
-	r.job.Add(func(p *tables.Report) { p.Failed++ })
+	r.job.Add(func(p *entity.Report) { p.Failed++ })
 	p := pagejob.Problem{Spurious: true, Table: f.table.Name(), Location: location(f), Entity: f.owner, Err: err}
 	if f.pattern != nil {
 		p.Pattern = f.pattern.Name

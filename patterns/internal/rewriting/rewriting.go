@@ -8,15 +8,16 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // pass opens the raw surface of package tables.
@@ -32,7 +33,7 @@ type Rewriting struct {
 	// AsStored makes the job write the stored properties unchanged, and skip entities of other types.
 	AsStored bool
 	// Failed is called with each entity that the job skips; nil calls nothing.
-	Failed func(entity tables.Key)
+	Failed func(entity entity.Key)
 	// CountsAll makes the report count all entities as read, and those that need no write as unchanged.
 	// Otherwise it counts only the entities in the old form, as read.
 	CountsAll   bool
@@ -46,7 +47,7 @@ type Rewriting struct {
 type old struct {
 	value   any
 	row     *engine.StoredRow // as it was read, with all stored properties
-	key     tables.Key
+	key     entity.Key
 	rows    int  // number of rows that the entity has in its partition
 	size    int  // their size in bytes
 	stale   bool // the entity must be read again before it is written
@@ -105,7 +106,7 @@ func (r *Rewriting) process(ctx context.Context, page []*engine.StoredRow) error
 
 // inOrder sorts entities in the order of their rows on the page.
 func inOrder(page []*engine.StoredRow, all []*old) []*old {
-	byKey := make(map[tables.Key]*old, len(all))
+	byKey := make(map[entity.Key]*old, len(all))
 	for _, x := range all {
 		byKey[x.key] = x
 	}
@@ -162,13 +163,13 @@ func (r *Rewriting) rowsOf(row *engine.StoredRow) int {
 
 func (r *Rewriting) unchanged() {
 	if r.CountsAll {
-		r.job.Add(func(p *tables.Report) { p.Unchanged++ })
+		r.job.Add(func(p *entity.Report) { p.Unchanged++ })
 	}
 }
 
 func (r *Rewriting) read() {
 	if !r.CountsAll {
-		r.job.Add(func(p *tables.Report) { p.Read++ })
+		r.job.Add(func(p *entity.Report) { p.Read++ })
 	}
 }
 
@@ -210,10 +211,10 @@ func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 		err := r.locked(ctx, set, func() error { return r.commit(ctx, set) })
 		for _, x := range set {
 			x.done = err == nil
-			x.unknown = errors.Is(err, tables.ErrUnknownOutcome)
+			x.unknown = errors.Is(err, entity.ErrUnknownOutcome)
 		}
 		if err == nil {
-			r.job.Add(func(p *tables.Report) { p.Written += int64(len(set)) })
+			r.job.Add(func(p *entity.Report) { p.Written += int64(len(set)) })
 		}
 		return err
 	}
@@ -228,10 +229,10 @@ func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 			return -1
 		},
 		Ends: func(err error) bool {
-			return ctx.Err() != nil || engine.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+			return ctx.Err() != nil || engine.Ends(err) || errors.Is(err, entity.ErrUnknownOutcome)
 		},
 	}.Run(set)
-	if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil {
+	if errors.Is(err, entity.ErrUnknownOutcome) && ctx.Err() == nil {
 		return nil // each entity of the set is read and written again alone
 	}
 	return err
@@ -265,7 +266,7 @@ func (r *Rewriting) commit(ctx context.Context, set []*old) error {
 	for i, x := range set {
 		w, err := r.job.Engine.Replacing(r.job.Op, x.value)
 		if err != nil {
-			return tables.InternalsOf(pass).Amend(err, func(e *tables.Error) { e.Change = i + 1 })
+			return errs.Amend(err, func(e *entity.Error) { e.Change = i + 1 })
 		}
 		w.Change.Kind, w.Change.Rewritten, changes[i] = r.Kind, true, w
 	}
@@ -286,14 +287,14 @@ func (r *Rewriting) writeAlone(ctx context.Context, x *old) error {
 		}
 		err := r.locked(ctx, []*old{x}, func() error { return r.commit(ctx, []*old{x}) })
 		if err == nil {
-			r.job.Add(func(p *tables.Report) { p.Written++ })
+			r.job.Add(func(p *entity.Report) { p.Written++ })
 			return nil
 		}
-		x.stale, x.unknown = true, errors.Is(err, tables.ErrUnknownOutcome)
+		x.stale, x.unknown = true, errors.Is(err, entity.ErrUnknownOutcome)
 		if !pagejob.Retryable(ctx, err) || attempt+1 >= r.job.Engine.Schema.MaxAttempts {
 			return r.giveUp(ctx, x.key, err)
 		}
-		r.job.Add(func(p *tables.Report) { p.Conflicts++ })
+		r.job.Add(func(p *entity.Report) { p.Conflicts++ })
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
@@ -316,17 +317,17 @@ func (r *Rewriting) reload(ctx context.Context, x *old) (again bool, err error) 
 }
 
 // ofEntity reports whether an error concerns one entity, and not the service.
-func ofEntity(_ *tables.Error, err error) bool {
-	for _, kind := range []error{tables.ErrInvalid, tables.ErrWiring, tables.ErrTooLarge, tables.ErrGarbled, tables.ErrDuplicate, tables.ErrMissingReference, context.Canceled} {
+func ofEntity(_ *entity.Error, err error) bool {
+	for _, kind := range []error{entity.ErrInvalid, entity.ErrWiring, entity.ErrTooLarge, entity.ErrGarbled, entity.ErrDuplicate, entity.ErrMissingReference, context.Canceled} {
 		if errors.Is(err, kind) {
 			return true
 		}
 	}
-	return errors.Is(err, tables.ErrConflict)
+	return errors.Is(err, entity.ErrConflict)
 }
 
 // giveUp reports an entity that could not be written, unless the error concerns the whole run.
-func (r *Rewriting) giveUp(ctx context.Context, key tables.Key, err error) error {
+func (r *Rewriting) giveUp(ctx context.Context, key entity.Key, err error) error {
 	e := engine.AsError(err)
 	switch {
 	case err == nil:
@@ -339,7 +340,7 @@ func (r *Rewriting) giveUp(ctx context.Context, key tables.Key, err error) error
 	if r.Failed != nil {
 		r.Failed(key)
 	}
-	r.job.Add(func(p *tables.Report) { p.Failed++ })
-	r.job.Report(pagejob.Problem{Undecodable: errors.Is(err, tables.ErrGarbled), Pattern: r.Pattern, Table: r.job.Engine.Table.Name(), Entity: key, Err: err})
+	r.job.Add(func(p *entity.Report) { p.Failed++ })
+	r.job.Report(pagejob.Problem{Undecodable: errors.Is(err, entity.ErrGarbled), Pattern: r.Pattern, Table: r.job.Engine.Table.Name(), Entity: key, Err: err})
 	return nil
 }

@@ -1,4 +1,4 @@
-package tables
+package core
 
 import (
 	"errors"
@@ -6,45 +6,46 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/carry"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// RawState is what a Repository stores in a Meta about the entity as it was read or written. It never changes, since copies of an
+// State is what a Repository stores in a Meta about the entity as it was read or written. It never changes, since copies of an
 // entity share it.
-type RawState struct {
-	Key         Key         // of the entity
-	Row         string      // row key of the row that Meta.ETag belongs to: a copy's, when read through an index
-	Incarnation string      // set by the insert and kept by every update: distinguishes the entity from a later one under the same key
-	WriteID     string      // of the entity's last write before it was read
-	Copies      string      // names of the patterns whose copies were written with the row
-	Carried     Properties  // properties that only a later version of the library knows, written back as they are
-	Version     azcore.ETag // for an entity read through a copy in another partition: the ETag of the entity's own row when the copy was made
-	Partial     bool        // read through a projection: some properties were not asked for
-	Kept        bool        // the row is one of several, so that nothing but the repository may write it
-	Prior       any         // the prior state of the repository's patterns
-	Owner       any         // the repository that it was read by or written to; nil for Rows
+type State struct {
+	Key         entity.Key        // of the entity
+	Row         string            // row key of the row that Meta.ETag belongs to: a copy's, when read through an index
+	Incarnation string            // set by the insert and kept by every update: distinguishes the entity from a later one under the same key
+	WriteID     string            // of the entity's last write before it was read
+	Copies      string            // names of the patterns whose copies were written with the row
+	Carried     entity.Properties // properties that only a later version of the library knows, written back as they are
+	Version     azcore.ETag       // for an entity read through a copy in another partition: the ETag of the entity's own row when the copy was made
+	Partial     bool              // read through a projection: some properties were not asked for
+	Kept        bool              // the row is one of several, so that nothing but the repository may write it
+	Prior       any               // the prior state of the repository's patterns
+	Owner       any               // the repository that it was read by or written to; nil for Rows
 
 	viewed *rowFacts // set for a value that was read through Rows
 }
 
 // Origin returns what a Meta tells about its entity.
-func (s *RawState) Origin() (key Key, row, incarnation, writeID string, partial bool) {
+func (s *State) Origin() (key entity.Key, row, incarnation, writeID string, partial bool) {
 	return s.Key, s.Row, s.Incarnation, s.WriteID, s.Partial
 }
 
-// stateOf returns the state that a Meta carries, nil for none.
-func stateOf(m *Meta) *RawState {
+// StateOf returns the state that a Meta carries, nil for none.
+func StateOf(m *entity.Meta) *State {
 	if m == nil {
 		return nil
 	}
-	s, _ := (*carry.Of(m)).(*RawState)
+	s, _ := (*carry.Of(m)).(*State)
 	return s
 }
 
-// setState makes a Meta carry a state, or none if s is nil.
-func setState(m *Meta, s *RawState) {
+// SetState makes a Meta carry a state, or none if s is nil.
+func SetState(m *entity.Meta, s *State) {
 	if s == nil {
 		*carry.Of(m) = nil
 		return
@@ -55,14 +56,14 @@ func setState(m *Meta, s *RawState) {
 // rowFacts is what a value keeps about the row it was read from, beside its properties, for writes without a repository. It never
 // changes, since copies of a value share it.
 type rowFacts struct {
-	key         Key
-	partial     bool       // read through a projection: some properties were not asked for
-	kept        bool       // a repository keeps the row consistent with others
-	incarnation string     // of a repository's entity
-	carried     Properties // properties that only a later version of the library knows
+	key         entity.Key
+	partial     bool              // read through a projection: some properties were not asked for
+	kept        bool              // a repository keeps the row consistent with others
+	incarnation string            // of a repository's entity
+	carried     entity.Properties // properties that only a later version of the library knows
 }
 
-func (r *RawRow) facts(partial bool) rowFacts {
+func (r *Row) facts(partial bool) rowFacts {
 	f := rowFacts{key: r.Key, partial: partial}
 	for _, p := range r.System {
 		switch {
@@ -73,14 +74,14 @@ func (r *RawRow) facts(partial bool) rowFacts {
 		case p.Name == rows.Primary, p.Name == rows.Shared:
 			f.kept = true
 		case p.Name == rows.Copies, p.Name == rows.Layout:
-			f.kept = f.kept || p.Value != String("")
+			f.kept = f.kept || p.Value != entity.String("")
 		}
 	}
 	return f
 }
 
 // keep makes a bag carry facts, or none if they say nothing.
-func keep(e *Entity, facts *rowFacts) {
+func keep(e *entity.Entity, facts *rowFacts) {
 	switch carried := carry.Of(e); {
 	case facts != nil && !facts.none():
 		*carried = facts
@@ -95,17 +96,17 @@ func (f *rowFacts) none() bool {
 }
 
 // facts returns the rowFacts of an entity that a repository read or wrote.
-func (s *RawState) facts() *rowFacts {
-	return &rowFacts{key: Key{s.Key.Partition, s.Row}, partial: s.Partial, incarnation: s.Incarnation, carried: s.Carried, kept: s.Kept}
+func (s *State) facts() *rowFacts {
+	return &rowFacts{key: entity.Key{s.Key.Partition, s.Row}, partial: s.Partial, incarnation: s.Incarnation, carried: s.Carried, kept: s.Kept}
 }
 
 // facts returns what v keeps about its row, nil for a struct that keeps nothing or embeds no Meta.
-func (c *RawCodec) facts(v any) *rowFacts {
+func (c *Codec) facts(v any) *rowFacts {
 	if c.plan == nil {
 		facts, _ := (*carry.Of(v)).(*rowFacts)
 		return facts
 	}
-	state := stateOf(c.Meta(v))
+	state := StateOf(c.Meta(v))
 	switch {
 	case state == nil:
 		return nil
@@ -127,7 +128,7 @@ func (f *rowFacts) check(verb wire.Verb, bag bool) error {
 	case f.kept:
 		return errors.New("the row is one of several that a Repository keeps consistent; change the entity through the repository")
 	case f.partial && verb == wire.VerbReplace:
-		return errPartial
+		return ErrPartial
 	case f.partial && verb == wire.VerbMerge && !bag:
 		return errors.New("the value was read through a projection, and a merge would overwrite the properties that were not read with zero values; merge an Entity with the changed properties")
 	}
@@ -135,7 +136,7 @@ func (f *rowFacts) check(verb wire.Verb, bag bool) error {
 }
 
 // onto adds to w the properties that a write of the row must keep. It adds none if w has another key: then w writes another row.
-func (f *rowFacts) onto(w *RawWrite) {
+func (f *rowFacts) onto(w *Write) {
 	if w.Key != f.key || w.Verb != wire.VerbReplace && w.Verb != wire.VerbMerge {
 		return
 	}
@@ -146,10 +147,10 @@ func (f *rowFacts) onto(w *RawWrite) {
 		return
 	}
 	w.Marked = true
-	w.System = append(w.System, Property{rows.Incarnation, String(f.incarnation)})
+	w.System = append(w.System, entity.Property{rows.Incarnation, entity.String(f.incarnation)})
 	if w.Verb == wire.VerbMerge {
 		// A merge does not update the copies, so it clears the list of copies, which would otherwise be wrong.
-		w.System = append(w.System, Property{rows.Copies, String("")})
+		w.System = append(w.System, entity.Property{rows.Copies, entity.String("")})
 	}
 }
 
@@ -167,10 +168,10 @@ func (f *rowFacts) after(verb wire.Verb) *rowFacts {
 
 // after returns the state that remains after a write of the row without a repository. A repository then reads the
 // entity again before it changes it.
-func (s *RawState) after(verb wire.Verb) *RawState {
+func (s *State) after(verb wire.Verb) *State {
 	switch {
 	case verb == wire.VerbDelete && s.Partial:
-		return &RawState{Partial: true, viewed: &rowFacts{partial: true}}
+		return &State{Partial: true, viewed: &rowFacts{partial: true}}
 	case verb == wire.VerbInsert, verb == wire.VerbDelete:
 		return nil
 	case s.Owner == nil:

@@ -1,4 +1,4 @@
-package tables
+package core
 
 import (
 	"context"
@@ -11,39 +11,39 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// RawSource describes where values are read from: a table's rows as they are, a repository's entities, or an index's
-// copies. Every read of every pattern uses a RawSource, so all decode in the same way.
-type RawSource struct {
+// Source describes where values are read from: a table's rows as they are, a repository's entities, or an index's
+// copies. Every read of every pattern uses a Source, so all decode in the same way.
+type Source struct {
 	Table    *Table
-	Codec    *RawCodec
+	Codec    *Codec
 	Known    map[string]int // properties to keep while reading, nil for all
 	Span     compoundkey.Span
-	Where    []Condition // conditions of the rows; Load checks them again, since a point read sends none
-	System   []string    // properties that Load needs beyond the caller's selection
-	Guards   []string    // further properties to read: they mark a row that the caller must not write; continuation tokens ignore them
-	Skips    bool        // Load skips some of the rows in Span
-	Problems bool        // Load also gets the rows with a value that could not be read
-	Kept     []string    // the properties that the rows hold, nil for all
-	Plain    bool        // rows are read as they are: the library's own properties are among RawRow.Properties
+	Where    []entity.Condition // conditions of the rows; Load checks them again, since a point read sends none
+	System   []string           // properties that Load needs beyond the caller's selection
+	Guards   []string           // further properties to read: they mark a row that the caller must not write; continuation tokens ignore them
+	Skips    bool               // Load skips some of the rows in Span
+	Problems bool               // Load also gets the rows with a value that could not be read
+	Kept     []string           // the properties that the rows hold, nil for all
+	Plain    bool               // rows are read as they are: the library's own properties are among Row.Properties
 
 	// Filterable returns an error if a query cannot compare the property, because the rows do not store it
 	// unchanged. Nil means that every property can be compared.
 	Filterable func(property string) error
 
 	// Accept refuses rows that another reader of a parallel scan reads; nil accepts all.
-	Accept func(Key) bool
+	Accept func(entity.Key) bool
 
 	// Err is the reason why the source cannot be read, nil if it can. Every method that would send a query of the
 	// source returns it.
@@ -51,31 +51,23 @@ type RawSource struct {
 
 	// Load makes the value of a row, a pointer to the Codec's type, or nil for a row that is not of this source. selected are the
 	// properties that the caller asked for, nil for all.
-	Load func(ctx context.Context, row *RawRow, selected []string) (any, error)
-}
-
-// as converts v to a *T, and passes err on.
-func as[T any](v any, err error) (*T, error) {
-	if err != nil || v == nil {
-		return nil, err
-	}
-	return v.(*T), nil
+	Load func(ctx context.Context, row *Row, selected []string) (any, error)
 }
 
 // begin begins an operation on the source's table, unless ctx already belongs to an operation.
-func (s *RawSource) begin(ctx context.Context, verb string) (context.Context, *telemetry.Operation) {
+func (s *Source) begin(ctx context.Context, verb string) (context.Context, *telemetry.Operation) {
 	if s == nil || s.Table == nil || s.Table.account == nil || s.Table.nameErr != nil {
 		return ctx, nil // no request is sent; an illegal name may be input and must not become an attribute
 	}
 	return s.Table.account.telemetry.Begin(ctx, telemetry.Tables, verb, s.Table.name)
 }
 
-// get makes the point read of one row. It returns ErrNotFound for a row that does not belong to the source.
-func (s *RawSource) get(ctx context.Context, op string, key Key) (_ any, err error) {
+// Get makes the point read of one row. It returns ErrNotFound for a row that does not belong to the source.
+func (s *Source) Get(ctx context.Context, op string, key entity.Key) (_ any, err error) {
 	ctx, span := s.begin(ctx, op)
 	err = telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(err) }()
-	row, failed := s.Table.fetch(ctx, op, key, s.Known)
+	row, failed := s.Table.Get(ctx, op, key, s.Known)
 	if failed != nil {
 		return nil, failed
 	}
@@ -84,46 +76,32 @@ func (s *RawSource) get(ctx context.Context, op string, key Key) (_ any, err err
 		return nil, s.DecodeError(op, row.Key, failed)
 	}
 	if v == nil {
-		return nil, &Error{Op: op, Table: s.Table.name, Key: key, Kind: ErrNotFound}
+		return nil, &entity.Error{Op: op, Table: s.Table.name, Key: key, Kind: entity.ErrNotFound}
 	}
 	return v, nil
 }
 
-// getMany reads values by key, and leaves out keys without a row.
-func (s *RawSource) getMany(ctx context.Context, keys []Key, concurrency int) iter.Seq2[any, error] {
-	get := func(ctx context.Context, i int) (any, error) { return s.get(ctx, "GetMany", keys[i]) }
-	absent := func(err error) bool { return errors.Is(err, ErrNotFound) }
-	garbled := func(err error) bool { return asError(err) != nil && asError(err).OfRow }
+// GetMany reads values by key, and leaves out keys without a row.
+func (s *Source) GetMany(ctx context.Context, keys []entity.Key, concurrency int) iter.Seq2[any, error] {
+	get := func(ctx context.Context, i int) (any, error) { return s.Get(ctx, "GetMany", keys[i]) }
+	absent := func(err error) bool { return errors.Is(err, entity.ErrNotFound) }
+	garbled := func(err error) bool { return errs.Of(err) != nil && errs.Of(err).OfRow }
 	return func(yield func(any, error) bool) {
 		ctx, op := s.begin(ctx, "GetMany")
-		telemetry.Loop(op, streams.Window(ctx, len(keys), concurrency, get, absent, garbled), yield)
+		telemetry.Loop(op, streams.Window(ctx, len(keys), streams.Concurrency(concurrency, defaultConcurrency), get, absent, garbled), yield)
 	}
-}
-
-// write writes one value as one row.
-func (s *RawSource) write(ctx context.Context, op string, verb wire.Verb, v any, ifMatch azcore.ETag) error {
-	w, err := s.Codec.write(verb, v, ifMatch)
-	if err != nil {
-		return relabel(op, s.Table, err)
-	}
-	etags, err := s.Table.commit(ctx, op, []RawWrite{w}, rowwriter.NewWriteID())
-	if err != nil {
-		return err
-	}
-	s.Codec.written(verb, v, etags[0])
-	return nil
 }
 
 // entity makes a property bag of a value.
-func (s *RawSource) entity(v any) (*Entity, error) {
+func (s *Source) entity(v any) (*entity.Entity, error) {
 	w, err := s.Codec.write(wire.VerbInsert, v, "")
 	if err != nil {
 		return nil, err
 	}
-	e := &Entity{Key: w.Key, Properties: w.Properties}
+	e := &entity.Entity{Key: w.Key, Properties: w.Properties}
 	if facts := s.Codec.facts(v); facts != nil {
 		if facts.partial {
-			return nil, errs.Invalid("", errPartial)
+			return nil, errs.Invalid("", ErrPartial)
 		}
 		keep(e, facts)
 	}
@@ -134,29 +112,29 @@ func (s *RawSource) entity(v any) (*Entity, error) {
 }
 
 // rawRows is the source of a table's rows as they are stored.
-func (t *Table) rawRows() *RawSource {
-	return &RawSource{Table: t, Codec: &RawCodec{}, Load: func(_ context.Context, row *RawRow, _ []string) (any, error) {
+func (t *Table) rawRows() *Source {
+	return &Source{Table: t, Codec: &Codec{}, Load: func(_ context.Context, row *Row, _ []string) (any, error) {
 		return row.Clone(), nil
 	}}
 }
 
 // DecodeError adds to an error of Load the key of the row that Load could not decode.
-func (s *RawSource) DecodeError(op string, key Key, err error) error {
-	e := asError(err)
-	if e == nil || e.Table != "" && e.Kind != ErrGarbled {
+func (s *Source) DecodeError(op string, key entity.Key, err error) error {
+	e := errs.Of(err)
+	if e == nil || e.Table != "" && e.Kind != entity.ErrGarbled {
 		return err
 	}
 	located := *e
 	if e.Table == "" {
 		located.Op, located.Table, located.Key = op, s.Table.name, key
 	}
-	located.OfRow = e.Kind == ErrGarbled && !errors.Is(err, kinds.ErrCutOff) // a response that was cut off is no problem of the row
+	located.OfRow = e.Kind == entity.ErrGarbled && !errors.Is(err, kinds.ErrCutOff) // a response that was cut off is no problem of the row
 	return &located
 }
 
 // fetch makes the point read of one row. Requests: 1.
-func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {
-	if err := t.usable(); err != nil {
+func (t *Table) Get(ctx context.Context, op string, key entity.Key, known map[string]int) (*Row, error) {
+	if err := t.Usable(); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
@@ -174,12 +152,12 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	t.account.telemetry.Rows(ctx, t.name, 1, 1)
 	answer, err := rowreader.New(ex.Answer, known, accessProperty).One()
 	if err == nil && answer.Problem != nil {
-		return nil, &Error{Op: op, Table: t.name, Key: key, Kind: ErrGarbled, OfRow: true, Err: answer.Problem}
+		return nil, &entity.Error{Op: op, Table: t.name, Key: key, Kind: entity.ErrGarbled, OfRow: true, Err: answer.Problem}
 	}
 	if err != nil {
 		return nil, failure(op, t.name, key, err)
 	}
-	row := new(RawRow)
+	row := new(Row)
 	row.set(answer)
 	if row.ETag == "" {
 		row.ETag = azcore.ETag(ex.Header.Get("ETag"))
@@ -195,13 +173,13 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 }
 
 // readRow reads a row for its system properties only.
-func (t *Table) readRow(ctx context.Context, key Key) (*RawRow, error) {
-	return t.fetch(ctx, "Get", key, map[string]int{})
+func (t *Table) readRow(ctx context.Context, key entity.Key) (*Row, error) {
+	return t.Get(ctx, "Get", key, map[string]int{})
 }
 
-// RawRow is a row as the service holds it. The reader of pages reuses it: Clone what must outlive the call.
-type RawRow struct {
-	Key       Key
+// Row is a row as the service holds it. The reader of pages reuses it: Clone what must outlive the call.
+type Row struct {
+	Key       entity.Key
 	ETag      azcore.ETag
 	Timestamp time.Time
 	// Answered is the service's time when it answered a point read, zero for a row of a page.
@@ -209,7 +187,7 @@ type RawRow struct {
 	// WriteID is the ID of the row's last write, "" if the row does not contain one.
 	WriteID string
 	// System are the library's other properties, Properties the caller's.
-	System, Properties Properties
+	System, Properties entity.Properties
 	// Problem says which value of a row in a page could not be read, and why; Properties lacks that value.
 	// Nil means no problem.
 	Problem error
@@ -218,21 +196,21 @@ type RawRow struct {
 }
 
 // Clone returns a copy that shares nothing with the reader's memory.
-func (r *RawRow) Clone() *RawRow {
+func (r *Row) Clone() *Row {
 	c := *r
 	c.System, c.Properties = slices.Clone(r.System), slices.Clone(r.Properties)
 	return &c
 }
 
 // set fills r with a row that was read.
-func (r *RawRow) set(row *rowreader.Row[Property]) {
-	*r = RawRow{
-		Key: Key{row.Partition, row.Row}, ETag: azcore.ETag(row.ETag), Timestamp: row.Timestamp, WriteID: row.WriteID,
+func (r *Row) set(row *rowreader.Row[entity.Property]) {
+	*r = Row{
+		Key: entity.Key{row.Partition, row.Row}, ETag: azcore.ETag(row.ETag), Timestamp: row.Timestamp, WriteID: row.WriteID,
 		System: row.System, Properties: row.Properties, Problem: row.Problem, Lossy: row.Lossy,
 	}
 }
 
 // accessProperty gives the internal packages access to a property; they know edm.Value only.
-func accessProperty(p *Property) (name *string, value *edm.Value) {
+func accessProperty(p *entity.Property) (name *string, value *edm.Value) {
 	return &p.Name, (*edm.Value)(&p.Value)
 }

@@ -1,4 +1,4 @@
-package tables
+package core
 
 import (
 	"cmp"
@@ -12,9 +12,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/filter"
+	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
@@ -22,39 +24,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Page is one page of a query. A page without Items can have a Next: read on until Next is "".
-type Page[T any] struct {
-	Items []*T
-	// Problems has an ErrGarbled, with the key, for each row that does not fit T. Items does not contain these rows.
-	Problems []error
-	Next     string // continuation token for the next page, "" at the end
-}
-
-// Page reads one page: the first if token is "", otherwise the one after the page whose Next is token. Another process can use the token,
-// too, with an equal query of the same table; Page returns ErrInvalid for the token of another query.
-//
-// Requests: 1; 0 if the conditions contradict each other, so that no row can match.
-func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
-	ctx, span := q.q.src.begin(ctx, "Page")
-	err := telemetry.ErrPanicked // the outcome if a callback panics
-	defer func() { span.End(err) }()
-	page, next, failed := q.q.page(ctx, token)
-	if err = failed; err != nil {
-		return Page[T]{}, err
-	}
-	p := Page[T]{Problems: page.Problems, Next: next}
-	if len(page.Values) > 0 {
-		p.Items = make([]*T, len(page.Values))
-	}
-	for i, v := range page.Values {
-		p.Items[i] = v.(*T)
-	}
-	return p, nil
+// Page reads one page, with the problems of rows between its values, and returns the token of the next one.
+func (q Query) Page(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
+	ctx, span := q.src.begin(ctx, "Page")
+	ended := telemetry.ErrPanicked // the outcome if a callback panics
+	defer func() { span.End(ended) }()
+	page, next, ended = q.page(ctx, token)
+	return page, next, ended
 }
 
 // page reads one page, with the problems of rows between its values.
-func (q *query) page(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
-	p, err := q.plan()
+func (q *Query) page(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
+	p, err := q.Plan()
 	if err != nil {
 		return page, "", err
 	}
@@ -71,11 +52,11 @@ func (q *query) page(ctx context.Context, token string) (page streams.Mixed[any]
 		return page, "", nil
 	}
 	if p.point != nil && len(p.Select) == 0 && token == "" && (q.src.Accept == nil || q.src.Accept(*p.point)) {
-		v, err := q.src.get(ctx, "Query", *p.point)
+		v, err := q.src.Get(ctx, "Query", *p.point)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, entity.ErrNotFound):
 			return page, "", nil
-		case err == nil, asError(err) != nil && asError(err).OfRow:
+		case err == nil, errs.Of(err) != nil && errs.Of(err).OfRow:
 			page.Add(v, err)
 			return page, "", nil
 		}
@@ -85,39 +66,39 @@ func (q *query) page(ctx context.Context, token string) (page streams.Mixed[any]
 }
 
 // fetch requests one page.
-func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (page streams.Mixed[any], token string, err error) {
-	size := cmp.Or(q.pageSize, MaxPageSize)
+func (q *Query) fetch(ctx context.Context, p Plan, c continuation.Position) (page streams.Mixed[any], token string, err error) {
+	size := cmp.Or(q.pageSize, entity.MaxPageSize)
 	if q.top > 0 && !q.src.Skips { // a source that skips rows could need very many small pages
 		size = min(size, c.Left)
 	}
 	if err := pace.Rows(ctx, 1); err != nil {
-		return page, "", failure("Query", q.src.Table.name, Key{}, err)
+		return page, "", failure("Query", q.src.Table.name, entity.Key{}, err)
 	}
 	answer, header, err := q.src.Table.list(ctx, p, size, c)
 	if err != nil {
 		return page, "", err
 	}
-	var last Key
+	var last entity.Key
 	read := 0
-	row := new(RawRow)
+	row := new(Row)
 	reader := rowreader.New(answer, q.src.Known, accessProperty)
 	if q.src.Plain {
 		reader = rowreader.NewPlain(answer, accessProperty)
 	}
-	err = reader.Page(func(stored *rowreader.Row[Property]) error {
+	err = reader.Page(func(stored *rowreader.Row[entity.Property]) error {
 		row.set(stored)
 		last = row.Key
 		read++
 		if q.top > 0 && len(page.Values) == c.Left || q.src.Accept != nil && !q.src.Accept(last) {
 			return nil
 		}
-		v, err := any(nil), error(&Error{Kind: ErrGarbled, Err: row.Problem})
+		v, err := any(nil), error(&entity.Error{Kind: entity.ErrGarbled, Err: row.Problem})
 		if row.Problem == nil || q.src.Problems {
 			v, err = q.src.Load(ctx, row, q.selected)
 		}
 		if err != nil {
 			err = q.src.DecodeError("Query", row.Key, err)
-			if e := asError(err); e == nil || !e.OfRow { // a problem of one row does not keep the other rows from the caller
+			if e := errs.Of(err); e == nil || !e.OfRow { // a problem of one row does not keep the other rows from the caller
 				return err
 			}
 		}
@@ -127,8 +108,8 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (pag
 		return nil
 	})
 	if err != nil {
-		if asError(err) == nil {
-			err = failure("Query", q.src.Table.name, Key{}, err)
+		if errs.Of(err) == nil {
+			err = failure("Query", q.src.Table.name, entity.Key{}, err)
 		}
 		return streams.Mixed[any]{}, "", err
 	}
@@ -148,13 +129,13 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (pag
 // next returns where a query continues after a page whose last row has the key last. If the next row's partition key is
 // "", Azurite omits that key from the continuation, and refuses the continuation when it is sent back. So next then
 // continues after the last row.
-func (t *Table) next(header http.Header, last Key, rows int) (continuation.Position, error) {
+func (t *Table) next(header http.Header, last entity.Key, rows int) (continuation.Position, error) {
 	c := continuation.Position{Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
 	if c.Partition != "" || c.Row == "" {
 		return c, nil
 	}
 	if rows == 0 || t.account.cosmos { // on Cosmos DB rows have no order, so no row follows another
-		return c, failure("Query", t.name, Key{}, rowreader.Garbled(errors.New("the response names a next row without its partition")))
+		return c, failure("Query", t.name, entity.Key{}, rowreader.Garbled(errors.New("the response names a next row without its partition")))
 	}
 	return continuation.Position{After: []string{last.Partition, last.Row}}, nil
 }
@@ -166,8 +147,8 @@ func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Posit
 	sent := p.Filter
 	if c.After != nil {
 		var err error
-		if sent, err = filter.After(p.Filter, p.Class == TableScan, c.After[0], c.After[1]); err != nil {
-			return nil, nil, failure("Query", t.name, Key{}, err)
+		if sent, err = filter.After(p.Filter, p.Class == odata.TableScan, c.After[0], c.After[1]); err != nil {
+			return nil, nil, failure("Query", t.name, entity.Key{}, err)
 		}
 	}
 	if sent != "" {
@@ -185,7 +166,7 @@ func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Posit
 	}
 	var ex wire.Exchange
 	if _, err := t.client.NewListEntitiesPager(options).NextPage(wire.With(ctx, &ex)); err != nil {
-		err = failure("Query", t.name, Key{}, err)
+		err = failure("Query", t.name, entity.Key{}, err)
 		t.failed(ctx, err)
 		return nil, nil, err
 	}
@@ -195,12 +176,12 @@ func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Posit
 // InOrder yields rows of one partition in the order of their row keys, for callers that rely on this order. From Azure
 // Tables it yields them as they are received. From Azure Cosmos DB for Table, which returns rows in no order, it first
 // reads all of them into memory.
-func (t *Table) InOrder(rows iter.Seq2[*Entity, error]) iter.Seq2[*Entity, error] {
+func (t *Table) InOrder(rows iter.Seq2[*entity.Entity, error]) iter.Seq2[*entity.Entity, error] {
 	if !t.account.IsCosmos() {
 		return rows
 	}
-	return func(yield func(*Entity, error) bool) {
-		var all []*Entity
+	return func(yield func(*entity.Entity, error) bool) {
+		var all []*entity.Entity
 		for row, err := range rows {
 			if err != nil {
 				yield(nil, err)
@@ -208,7 +189,7 @@ func (t *Table) InOrder(rows iter.Seq2[*Entity, error]) iter.Seq2[*Entity, error
 			}
 			all = append(all, row)
 		}
-		slices.SortFunc(all, func(a, b *Entity) int { return compoundkey.Compare(a.Key.Row, b.Key.Row) })
+		slices.SortFunc(all, func(a, b *entity.Entity) int { return compoundkey.Compare(a.Key.Row, b.Key.Row) })
 		for _, row := range all {
 			if !yield(row, nil) {
 				return

@@ -1,4 +1,4 @@
-package tables
+package core
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
@@ -16,17 +17,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// commit is the one write path: every row that this library ever writes goes through it. It sends one operation as a
+// Commit is the one write path: every row that this library ever writes goes through it. It sends one operation as a
 // single request, and several as one entity group transaction, which the service applies whole or not at all.
 //
 // The error is nil if all operations were applied, ErrUnknownOutcome if the outcome is unknown, and any other error if
-// none was applied. commit returns an ETag for every row that it did not delete. After a lost response, the ETag of a
+// none was applied. Commit returns an ETag for every row that it did not delete. After a lost response, the ETag of a
 // row is empty if the row could not be read back, has no write ID, or was changed by another writer before it was read
 // back.
 //
 // writeID must not have been used by an earlier write.
-func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
-	ctx, span := (&RawSource{Table: t}).begin(ctx, op)
+func (t *Table) Commit(ctx context.Context, op string, writes []Write, writeID string) ([]azcore.ETag, error) {
+	ctx, span := (&Source{Table: t}).begin(ctx, op)
 	etags, e := t.tryCommit(ctx, writes, writeID)
 	if e == nil {
 		span.End(nil)
@@ -38,8 +39,8 @@ func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeI
 	failed := e.Change
 	if len(writes) == 1 {
 		failed, e.Change = 1, 0
-		if e.Key == (Key{}) {
-			e.Key = loggable(writes[0].Key)
+		if e.Key == (entity.Key{}) {
+			e.Key = errs.Loggable(writes[0].Key)
 		}
 	}
 	if failed > 0 && failed <= len(writes) {
@@ -51,23 +52,23 @@ func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeI
 // failed reports a failed request to telemetry: it logs a missing table, and counts a conflict or an insert of an
 // existing row.
 func (t *Table) failed(ctx context.Context, err error) {
-	signals, e := telemetryOf(t.account), asError(err)
+	signals, e := t.account.Telemetry(), errs.Of(err)
 	if signals == nil || e == nil {
 		return
 	}
-	switch KindOf(e) {
-	case ErrMissingResource:
+	switch entity.KindOf(e) {
+	case entity.ErrMissingResource:
 		signals.Missing(ctx, "tables", t.name)
-	case ErrConflict, ErrExists:
+	case entity.ErrConflict, entity.ErrExists:
 		signals.Count(ctx, telemetry.Conflicts, 1, telemetry.AttrTable, t.name, telemetry.AttrOutcome, explain(e).Outcome)
 	}
 }
 
-func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string) ([]azcore.ETag, *Error) {
-	if err := t.usable(); err != nil {
+func (t *Table) tryCommit(ctx context.Context, writes []Write, writeID string) ([]azcore.ETag, *entity.Error) {
+	if err := t.Usable(); err != nil {
 		return nil, errs.Wiringf("", "", "%w", err)
 	}
-	if e := checkWrites(writes); e != nil {
+	if e := CheckWrites(writes); e != nil {
 		return nil, e
 	}
 	enc, e := encode(t.name, writes, writeID)
@@ -75,10 +76,10 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 		return nil, e
 	}
 	if err := pace.Rows(ctx, len(writes)); err != nil {
-		return nil, &Error{Err: err}
+		return nil, &entity.Error{Err: err}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, &Error{Err: err}
+		return nil, &entity.Error{Err: err}
 	}
 	answer, refused := t.send(ctx, enc)
 	switch {
@@ -90,13 +91,13 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 	return t.resolve(ctx, writes, enc, refused, answer.Unknown)
 }
 
-// checkWrites refuses writes that break the rules of an entity group transaction.
-func checkWrites(writes []RawWrite) *Error {
+// CheckWrites refuses writes that break the rules of an entity group transaction.
+func CheckWrites(writes []Write) *entity.Error {
 	if len(writes) == 0 {
 		return errs.Invalidf("", "the transaction has no operations; add at least one")
 	}
-	if len(writes) > MaxTransactionOperations {
-		return errs.Invalid("", &edm.SizeError{What: "a transaction", Size: len(writes), Limit: MaxTransactionOperations, Unit: "operations"})
+	if len(writes) > entity.MaxTransactionOperations {
+		return errs.Invalid("", &edm.SizeError{What: "a transaction", Size: len(writes), Limit: entity.MaxTransactionOperations, Unit: "operations"})
 	}
 	if len(writes) == 1 {
 		return nil
@@ -106,12 +107,12 @@ func checkWrites(writes []RawWrite) *Error {
 		key := writes[i].Key
 		if key.Partition != writes[0].Key.Partition {
 			e := errs.Invalidf("", "change %d is in another partition than change 1; all changes of a transaction must be in one", i+1)
-			e.Key, e.Change = loggable(key), i+1
+			e.Key, e.Change = errs.Loggable(key), i+1
 			return e
 		}
 		if first, twice := seen[key.Row]; twice {
 			e := errs.Invalidf("", "changes %d and %d are of the same row; a transaction may change a row only once", first+1, i+1)
-			e.Key, e.Change = loggable(key), i+1
+			e.Key, e.Change = errs.Loggable(key), i+1
 			return writes[i].explain(e)
 		}
 		seen[key.Row] = i
@@ -123,11 +124,11 @@ func checkWrites(writes []RawWrite) *Error {
 // before the one that the service refused. A row with this write's ID proves that the whole write was applied. resolve
 // can rarely prove that nothing was applied: a request may still be on its way, and another writer may have overwritten
 // the rows.
-func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, refused *Error, unanswered bool) ([]azcore.ETag, *Error) {
+func (t *Table) resolve(ctx context.Context, writes []Write, enc *encoded, refused *entity.Error, unanswered bool) ([]azcore.ETag, *entity.Error) {
 	if !unanswered && isFinal(refused) {
 		return nil, refused
 	}
-	if !unanswered && errors.Is(refused.Kind, ErrBeingDeleted) {
+	if !unanswered && errors.Is(refused.Kind, entity.ErrBeingDeleted) {
 		return nil, unknown(refused, nil) // there is no row to read
 	}
 	witnesses := submission.Witnesses(enc.operations, enc.marked, refused.Change, unanswered)
@@ -143,7 +144,7 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, re
 		if i == 0 {
 			first = err
 		}
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, entity.ErrNotFound) {
 			return nil, unknown(refused, err)
 		}
 	}
@@ -153,16 +154,16 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, re
 // isFinal reports whether the service refuses the row in every attempt, so that no earlier attempt was applied. A refusal
 // without a code is not final, since a gateway may have sent it. A missing table is not final either: it may be created while an
 // earlier attempt is on its way.
-func isFinal(refusal *Error) bool {
-	return refusal.Code != "" && (errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge))
+func isFinal(refusal *entity.Error) bool {
+	return refusal.Code != "" && (errors.Is(refusal.Kind, entity.ErrInvalid) || errors.Is(refusal.Kind, entity.ErrTooLarge))
 }
 
 // unknown returns the error of an unknown outcome. It hides the kind of a refusal, such as ErrExists: the row that exists may be
 // from an earlier attempt of this write.
-func unknown(cause *Error, readErr error) *Error {
+func unknown(cause *entity.Error, readErr error) *entity.Error {
 	e := *cause
-	e.Kind = ErrUnknownOutcome
-	if read := asError(readErr); read != nil && read.Err != nil {
+	e.Kind = entity.ErrUnknownOutcome
+	if read := errs.Of(readErr); read != nil && read.Err != nil {
 		readErr = read.Err // without its kind, which says nothing about the write
 	}
 	e.Err = errors.Join(cause.Err, readErr)
@@ -171,7 +172,7 @@ func unknown(cause *Error, readErr error) *Error {
 
 // resolveUnmarked does the work of resolve if no row of the write carries its ID: for deletes, and for rows without
 // room for the ID.
-func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, refused *Error) ([]azcore.ETag, *Error) {
+func (t *Table) resolveUnmarked(ctx context.Context, writes []Write, refused *entity.Error) ([]azcore.ETag, *entity.Error) {
 	for i := range writes {
 		if writes[i].Verb != wire.VerbDelete {
 			return nil, unknown(refused, nil)
@@ -180,7 +181,7 @@ func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, refused 
 	for i := range writes {
 		// If the row is missing, the delete counts as applied, whoever deleted the row. A row that still exists proves
 		// nothing: the delete may still be on its way.
-		if _, err := t.readRow(ctx, writes[i].Key); !errors.Is(err, ErrNotFound) {
+		if _, err := t.readRow(ctx, writes[i].Key); !errors.Is(err, entity.ErrNotFound) {
 			return nil, unknown(refused, err)
 		}
 	}
@@ -189,7 +190,7 @@ func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, refused 
 
 // learnETags reads the rows for the ETags that the lost response had. The ETag of a row stays empty if the row cannot
 // be read, carries no write ID, or was changed by another writer since.
-func (t *Table) learnETags(ctx context.Context, writes []RawWrite, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
+func (t *Table) learnETags(ctx context.Context, writes []Write, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
 	etags := make([]azcore.ETag, len(writes))
 	etags[witness] = etag
 	for i := range writes {
@@ -203,28 +204,28 @@ func (t *Table) learnETags(ctx context.Context, writes []RawWrite, enc *encoded,
 	return etags
 }
 
-// RawWrite is one row of a write on its way to the service. Every write to a table is a list of RawWrites.
-type RawWrite struct {
+// Write is one row of a write on its way to the service. Every write to a table is a list of RawWrites.
+type Write struct {
 	Verb       wire.Verb
-	Key        Key
+	Key        entity.Key
 	IfMatch    azcore.ETag // "" for an insert or an upsert
-	Properties Properties
-	System     Properties // the library's own, without the write ID
+	Properties entity.Properties
+	System     entity.Properties // the library's own, without the write ID
 	// Marked says that the row must have room for the write ID, because copies are compared with their entity by this
 	// ID. Other rows are written without it if they are full; then a lost response leaves the outcome unknown.
 	Marked bool
 	// Plain says that Properties is the whole row, with the library's own properties: the row is written as it is, and
 	// no write ID is added.
 	Plain   bool
-	Meaning RawMeaning // nil for a plain row
+	Meaning Meaning // nil for a plain row
 }
 
-// RawMeaning translates the failure of a row for the caller: which entity or pattern the row belongs to, and what a
+// Meaning translates the failure of a row for the caller: which entity or pattern the row belongs to, and what a
 // taken key means.
-type RawMeaning interface{ Explain(e *Error) }
+type Meaning interface{ Explain(e *entity.Error) }
 
 // explain applies the row's Meaning to its failure.
-func (w *RawWrite) explain(e *Error) *Error {
+func (w *Write) explain(e *entity.Error) *entity.Error {
 	if w.Meaning != nil {
 		w.Meaning.Explain(e)
 	}
@@ -239,7 +240,7 @@ type encoded struct {
 }
 
 // encode checks every row and encodes it.
-func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) {
+func encode(table string, writes []Write, writeID string) (*encoded, *entity.Error) {
 	out := &encoded{operations: make([]wire.Operation, len(writes)), marked: make([]bool, len(writes)), writeID: writeID}
 	var buffer []byte
 	for i := range writes {
@@ -272,16 +273,8 @@ func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) 
 	return out, nil
 }
 
-// loggable returns the zero Key for an illegal key, which could be a whole document.
-func loggable(key Key) Key {
-	if rows.CheckKeys(key.Partition, key.Row) != nil {
-		return Key{}
-	}
-	return key
-}
-
 // Check returns the size of the row in bytes, by the service's formula, and refuses a row that the service would not store.
-func (w *RawWrite) Check() (size int, e *Error) {
+func (w *Write) Check() (size int, e *entity.Error) {
 	var err error
 	if w.Verb == wire.VerbDelete {
 		err = rows.CheckKeys(w.Key.Partition, w.Key.Row)
@@ -292,16 +285,16 @@ func (w *RawWrite) Check() (size int, e *Error) {
 		return size, nil
 	}
 	e = errs.Invalid("", err)
-	e.Key = loggable(w.Key)
+	e.Key = errs.Loggable(w.Key)
 	return 0, w.explain(e)
 }
 
-func (w *RawWrite) row() rowwriter.Row[Property] {
-	return rowwriter.Row[Property]{Partition: w.Key.Partition, Row: w.Key.Row, Properties: w.Properties, System: w.System}
+func (w *Write) row() rowwriter.Row[entity.Property] {
+	return rowwriter.Row[entity.Property]{Partition: w.Key.Partition, Row: w.Key.Row, Properties: w.Properties, System: w.System}
 }
 
 // send makes the one request of a write, and lets the SDK repeat it. The error is Reply.Err as an *Error.
-func (t *Table) send(ctx context.Context, enc *encoded) (submission.Reply, *Error) {
+func (t *Table) send(ctx context.Context, enc *encoded) (submission.Reply, *entity.Error) {
 	answer := t.target().Send(ctx, enc.operations, enc.writeID)
 	f := answer.Refused
 	switch {
@@ -310,10 +303,10 @@ func (t *Table) send(ctx context.Context, enc *encoded) (submission.Reply, *Erro
 	case f == nil:
 		return answer, writeFailure(answer.Err)
 	}
-	e := &Error{Change: f.Index + 1, Code: f.Code, Kind: refusals.OfTable(f.Status, f.Code), Err: answer.Err}
+	e := &entity.Error{Change: f.Index + 1, Code: f.Code, Kind: refusals.OfTable(f.Status, f.Code), Err: answer.Err}
 	if f.Index >= 0 {
 		refused := enc.operations[f.Index].Address
-		e.Key = Key{refused.PartitionKey, refused.RowKey}
+		e.Key = entity.Key{refused.PartitionKey, refused.RowKey}
 	}
 	return answer, e
 }
@@ -322,9 +315,9 @@ func (t *Table) target() submission.Target {
 	return submission.Target{Client: t.client, Endpoint: t.account.endpoints.Table, Cosmos: t.account.cosmos}
 }
 
-// measure returns the number of bytes of the request's body, and which rows carry the write ID. It returns an error if the writes are
+// Measure returns the number of bytes of the request's body, and which rows carry the write ID. It returns an error if the writes are
 // too large for one transaction. It sends nothing.
-func (t *Table) measure(writes []RawWrite) (body int, marked []bool, e *Error) {
+func (t *Table) Measure(writes []Write) (body int, marked []bool, e *entity.Error) {
 	enc, e := encode(t.name, writes, rowwriter.AnyWriteID)
 	if e != nil {
 		return 0, nil, e
@@ -338,9 +331,9 @@ func (t *Table) measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 
 // writeFailure does for a write what failure does for a read. The caller replaces its kind by ErrUnknownOutcome if the
 // write may have been applied.
-func writeFailure(err error) *Error {
+func writeFailure(err error) *entity.Error {
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {
 		return errs.Invalid("", err)
 	}
-	return asError(failure("", "", Key{}, err))
+	return errs.Of(failure("", "", entity.Key{}, err))
 }

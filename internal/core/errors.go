@@ -1,4 +1,4 @@
-package tables
+package core
 
 import (
 	"cmp"
@@ -6,7 +6,9 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -16,30 +18,30 @@ import (
 var (
 	// refusals maps the status and the code of a response to a kind.
 	refusals = refusal.Kinds{
-		NotFound: ErrNotFound, Exists: ErrExists, Conflict: ErrConflict, TooLarge: ErrTooLarge, Invalid: ErrInvalid,
-		MissingResource: ErrMissingResource, BeingDeleted: ErrBeingDeleted, Denied: ErrDenied, Unavailable: ErrUnavailable,
-		Garbled: ErrGarbled,
+		NotFound: entity.ErrNotFound, Exists: entity.ErrExists, Conflict: entity.ErrConflict, TooLarge: entity.ErrTooLarge, Invalid: entity.ErrInvalid,
+		MissingResource: entity.ErrMissingResource, BeingDeleted: entity.ErrBeingDeleted, Denied: entity.ErrDenied, Unavailable: entity.ErrUnavailable,
+		Garbled: entity.ErrGarbled,
 	}
 
 	// outcomes names the kinds in spans, metrics and lines of the log.
 	outcomes = map[error]string{
-		ErrUnknownOutcome: "unknown_outcome", ErrDuplicate: "duplicate", ErrMissingReference: "missing_reference", ErrNotFound: telemetry.NotFound,
-		ErrExists: "exists", ErrConflict: "conflict", ErrTooLarge: "too_large", ErrInvalid: "invalid", ErrTableScan: "table_scan",
-		ErrMissingResource: "missing_resource", ErrBeingDeleted: "being_deleted", ErrDenied: "denied", ErrUnavailable: "unavailable",
-		ErrGarbled: "garbled", ErrWiring: "wiring",
+		entity.ErrUnknownOutcome: "unknown_outcome", entity.ErrDuplicate: "duplicate", entity.ErrMissingReference: "missing_reference", entity.ErrNotFound: telemetry.NotFound,
+		entity.ErrExists: "exists", entity.ErrConflict: "conflict", entity.ErrTooLarge: "too_large", entity.ErrInvalid: "invalid", entity.ErrTableScan: "table_scan",
+		entity.ErrMissingResource: "missing_resource", entity.ErrBeingDeleted: "being_deleted", entity.ErrDenied: "denied", entity.ErrUnavailable: "unavailable",
+		entity.ErrGarbled: "garbled", entity.ErrWiring: "wiring",
 	}
 )
 
 // explain returns what telemetry reports about an error: its kind and where it happened, but none of its text.
 func explain(err error) telemetry.Reason {
 	r := telemetry.Reason{Outcome: "error"}
-	if e := asError(err); e != nil {
+	if e := errs.Of(err); e != nil {
 		r.Code, r.Pattern = e.Code, e.Pattern
 		if rows.CheckTableName(e.Table) == nil {
 			r.Table = e.Table // otherwise it may be a blob, whose name is input
 		}
 	}
-	kind := KindOf(err)
+	kind := entity.KindOf(err)
 	switch {
 	case kind != nil && outcomes[kind] != "":
 		r.Outcome = outcomes[kind]
@@ -51,11 +53,11 @@ func explain(err error) telemetry.Reason {
 
 // failure turns the error of an SDK call into an Error. The call must not have an unknown outcome: it is a read, or a
 // write that got a response.
-func failure(op, table string, key Key, err error) error {
+func failure(op, table string, key entity.Key, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &Error{Op: op, Table: table, Key: key, Err: wire.Redact(err)}
+	e := &entity.Error{Op: op, Table: table, Key: key, Err: wire.Redact(err)}
 	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		e.Code, e.Kind = response.ErrorCode, refusals.OfTable(response.StatusCode, response.ErrorCode)
 	}
@@ -67,16 +69,19 @@ func failure(op, table string, key Key, err error) error {
 // requests themselves. resource is the queue, the container or the blob. The kind follows from the response's status. Without a response it
 // is ErrUnavailable, ErrDenied if the credential gave no token, and nil if the context has ended. The caller decides whether an attempt
 // may have been applied, and then sets ErrUnknownOutcome. Secrets in err are left out.
-func ServiceError(op, resource string, err error) *Error {
-	e := &Error{Op: op, Table: resource, Err: wire.Redact(err)}
+func ServiceError(op, resource string, err error) *entity.Error {
+	e := &entity.Error{Op: op, Table: resource, Err: wire.Redact(err)}
 	var answer *azcore.ResponseError
 	switch {
 	case errors.As(err, &answer):
 		e.Code, e.Kind = answer.ErrorCode, refusals.OfService(answer.StatusCode, answer.ErrorCode)
 	case errors.Is(err, blobio.ErrForeignClient):
-		e.Kind = ErrWiring
+		e.Kind = entity.ErrWiring
 	default:
 		e.Kind = refusals.WithoutResponse(err)
 	}
 	return e
 }
+
+// Failure makes an *Error of err, which must not be the error of a write with unknown outcome.
+func Failure(err error) *entity.Error { return errs.Of(failure("", "", entity.Key{}, err)) }

@@ -1,0 +1,245 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/filter"
+	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+)
+
+// Query is a query of a source; its values are pointers to the type of the source's codec. Its methods return changed copies.
+type Query struct {
+	src        *Source
+	partition  *string
+	row        *string
+	span       *compoundkey.Span
+	conditions []entity.Condition
+	filters    []string
+	selected   []string
+	top        int
+	pageSize   int
+	allowScan  bool
+}
+
+// NewQuery returns a query of all values of a source.
+func NewQuery(source *Source) Query { return Query{src: source} }
+
+// All yields the values of a query whose values are pointers to T.
+func All[T any](ctx context.Context, q Query) iter.Seq2[*T, error] {
+	return streams.Typed[T](q.All(ctx))
+}
+
+// The methods that limit a query: package tables describes them.
+
+func (q Query) Partition(key string) Query { q.partition = &key; return q }
+
+func (q Query) Row(key string) Query { q.row = &key; return q }
+
+func (q Query) Rows(span compoundkey.Span) Query { q.span = &span; return q }
+
+func (q Query) Where(conditions ...entity.Condition) Query {
+	q.conditions = slices.Concat(q.conditions, conditions)
+	return q
+}
+
+func (q Query) Filter(expression string) Query {
+	q.filters = append(slices.Clip(q.filters), expression)
+	return q
+}
+
+func (q Query) Select(properties ...string) Query {
+	q.selected = slices.Concat(q.selected, properties)
+	return q
+}
+
+func (q Query) Top(n int) Query { q.top = n; return q }
+
+func (q Query) PageSize(n int) Query { q.pageSize = n; return q }
+
+func (q Query) AllowTableScan() Query { q.allowScan = true; return q }
+
+// Plan says how the service will search for a query's values.
+type Plan struct {
+	Class  odata.Class
+	Filter string       // as sent, "" for none; a point read sends its keys in the address
+	Select []string     // as sent; nil for all
+	Reason string       // the reason for the class
+	Keys   []entity.Key // set if the filter only lists row keys of one partition, joined by "or"
+
+	point *entity.Key // a point read answers the query
+	empty bool        // nothing can match
+	asked []string    // Select without Source.Guards
+}
+
+// PlanFilter returns the plan of a filter in the service's own language; "" means no filter.
+func PlanFilter(expression string) (Plan, error) {
+	var expr odata.Expr
+	if strings.TrimSpace(expression) != "" {
+		var err error
+		if expr, err = odata.Parse(expression); err != nil {
+			return Plan{}, errs.Invalid("ClassifyFilter", err)
+		}
+	}
+	return planOf(expr)
+}
+
+// Plan returns the class, filter and projection of the query without sending it.
+func (q Query) Plan() (_ Plan, err error) {
+	if q.src != nil && q.src.Err != nil {
+		return Plan{}, q.src.Err
+	}
+	defer func() {
+		if err != nil && q.src != nil {
+			err = relabel("Query", q.src.Table, err)
+		}
+	}()
+	if q.src == nil {
+		return Plan{}, errs.Wiringf("Query", "", "the query has no table; make it with Query of Rows or a repository")
+	}
+	if err := q.src.Table.Usable(); err != nil {
+		return Plan{}, errs.Wiringf("Query", "", "%w", err)
+	}
+	if q.pageSize < 0 || q.pageSize > entity.MaxPageSize {
+		return Plan{}, errs.Invalidf("Query", "PageSize is %d; it must be 1 to %d, or 0 for %[2]d", q.pageSize, entity.MaxPageSize)
+	}
+	if q.top < 0 {
+		return Plan{}, errs.Invalidf("Query", "Top is %d; it must be 0 (meaning no limit) or more", q.top)
+	}
+	expr, err := q.expr()
+	if err != nil {
+		return Plan{}, errs.Invalid("Query", err)
+	}
+	p, err := planOf(expr)
+	if err != nil {
+		return Plan{}, err
+	}
+	if p.asked, err = filter.Selection(q.src.System, q.selected); err != nil {
+		return Plan{}, errs.Invalid("Query", err)
+	}
+	p.Select = p.asked
+	for _, name := range q.src.Guards {
+		if len(p.asked) > 0 && !slices.Contains(p.asked, name) {
+			p.Select = append(slices.Clip(p.Select), name)
+		}
+	}
+	return p, nil
+}
+
+func planOf(expr odata.Expr) (Plan, error) {
+	if n := odata.Comparisons(expr); n > entity.MaxFilterComparisons {
+		return Plan{}, errs.Invalid("Query", &edm.SizeError{What: "a filter", Size: n, Limit: entity.MaxFilterComparisons, Unit: "comparisons"})
+	}
+	text, err := odata.Append(nil, expr)
+	if err != nil {
+		return Plan{}, errs.Invalid("Query", err)
+	}
+	classed := odata.Classify(expr)
+	p := Plan{Class: classed.Class, Filter: string(text), Reason: classed.Reason, empty: classed.Empty}
+	for _, row := range classed.Keys {
+		p.Keys = append(p.Keys, entity.Key{classed.PartitionKey, row})
+	}
+	if p.Class == odata.PointQuery && classed.Exact {
+		p.point = &entity.Key{classed.PartitionKey, classed.RowKey}
+	}
+	return p, nil
+}
+
+// expr joins everything that limits the query.
+func (q *Query) expr() (odata.Expr, error) {
+	limits := filter.Query{
+		Partition: q.partition, Row: q.row, Spans: []compoundkey.Span{q.src.Span}, Terms: terms(q.src.Where, q.conditions), Filters: q.filters,
+		Kept: q.src.Kept, Filterable: q.src.Filterable,
+	}
+	if q.span != nil {
+		limits.Spans = append(limits.Spans, *q.span)
+	}
+	return limits.Expr(q.src.Codec.types())
+}
+
+// refuseScan returns ErrTableScan for a table scan that the query does not allow. Every method that sends the query
+// calls it.
+func (q *Query) refuseScan(p Plan) error {
+	if p.Class == odata.TableScan && !q.allowScan {
+		return &entity.Error{Op: "Query", Table: q.src.Table.name, Kind: entity.ErrTableScan, Err: fmt.Errorf("%s; name the partition, or call AllowTableScan", p.Reason)}
+	}
+	return nil
+}
+
+// All is not inlined: its loop would be compiled for each type again.
+//
+//go:noinline
+func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		ctx, span := q.src.begin(ctx, "All")
+		page, next, err := streams.Mixed[any]{}, "", error(nil)
+		defer func() { span.End(err) }()
+		for {
+			err = telemetry.ErrPanicked // the outcome if a callback or the loop's body panics
+			var failed error
+			if page, next, failed = q.page(ctx, next); failed != nil {
+				err = failed
+				yield(nil, err)
+				return
+			}
+			span.Pause()
+			if !page.Each(yield) {
+				err = nil
+				return
+			}
+			err = nil
+			span.Resume()
+			if next == "" {
+				return
+			}
+		}
+	}
+}
+
+// First returns the first value of the query, or ErrNotFound if there is none.
+func (q Query) First(ctx context.Context) (any, error) {
+	ctx, span := q.src.begin(ctx, "First")
+	ended := telemetry.ErrPanicked // the outcome if a callback panics
+	defer func() { span.End(ended) }()
+	q.top = 1
+	for v, err := range q.All(ctx) {
+		ended = err
+		return v, err
+	}
+	ended = &entity.Error{Op: "First", Table: q.src.Table.name, Kind: entity.ErrNotFound}
+	return nil, ended
+}
+
+// types returns how values of the codec's T are stored.
+func (c *Codec) types() filter.Types {
+	return filter.Types{
+		Declared: func(property string) edm.Type {
+			if c.plan == nil {
+				return edm.TypeNull
+			}
+			return c.plan.EDMType(property)
+		},
+		ValueOf: func(value any) (edm.Value, error) {
+			v, err := ValueOf(value)
+			return edm.Value(v), err
+		},
+	}
+}
+
+func terms(lists ...[]entity.Condition) (all []filter.Term) {
+	for _, list := range lists {
+		for _, c := range list {
+			all = append(all, filter.Term(c))
+		}
+	}
+	return all
+}
