@@ -17,7 +17,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -69,7 +68,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		Outdated: func(entity tables.Key, stored tables.Properties, whole bool) (outdated, known bool) {
 			return e.outdated(current, entity, stored, whole)
 		}}
-	return patterns.RewriteAll(ctx, rows.Open, host, job, options)
+	return patterns.Rewrite(ctx, host, job, options)
 }
 
 // outdated reports whether to rewrite an entity: it is not encrypted under the current data key in version 2, or has

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -270,7 +269,7 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *patterns.JobOptions) (ta
 	}
 	job := &patterns.RewriteJob{Op: op, Pattern: typeName, Kind: driver.ChangeReplace, Where: t.older(),
 		Outdated: func(_ tables.Key, p tables.Properties, _ bool) (outdated, known bool) { return t.upgradable(p), true }}
-	return patterns.RewriteAll(ctx, rows.Open, host, job, options)
+	return patterns.Rewrite(ctx, host, job, options)
 }
 
 // older returns conditions that match every row that Upgrade must write. Without steps it returns none, since Upgrade

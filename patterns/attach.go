@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -24,7 +25,7 @@ func (r *Repository[T]) attach(attached []Pattern[T]) error {
 		}
 		implementation, err := p.Attach(HostOf(r))
 		if err == nil && implementation.Binding != nil {
-			err = implementation.Binding.Bind(pass, nil)
+			err = fill(implementation.Binding, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("pattern %s: %w", nameOf(implementation.Name, i, p), err)
@@ -59,10 +60,22 @@ func (r *Repository[T]) bind() error {
 		if b == nil {
 			continue
 		}
-		if err := b.Bind(pass, HostOf(r)); err != nil {
+		if err := fill(b, HostOf(r)); err != nil {
 			r.release(i)
 			return fmt.Errorf("pattern %q: %w", r.patterns[i].Name, err)
 		}
+	}
+	return nil
+}
+
+// fill binds a pattern to its repository; with a nil host it only checks that the pattern is free.
+func fill[T any](b *driver.Binding[T], host driver.Host[T]) error {
+	slot, next := (*handle.Slot[driver.Host[T]])(b), &host
+	if host == nil {
+		next = nil
+	}
+	if !slot.Fill(next) {
+		return fmt.Errorf("the pattern already belongs to a repository on table %s; make another pattern for this one", (*slot.Get()).Table().Name())
 	}
 	return nil
 }
@@ -71,7 +84,7 @@ func (r *Repository[T]) bind() error {
 func (r *Repository[T]) release(n int) {
 	for i := range n {
 		if b := r.patterns[i].Binding; b != nil {
-			b.Release(pass)
+			(*handle.Slot[driver.Host[T]])(b).Empty()
 		}
 	}
 }
@@ -162,7 +175,7 @@ func changeOf[T any](pattern string, c *engine.Change) *driver.Change[T] {
 	if c.Old != nil && !c.Companion {
 		written = c.Old.WriteID
 	}
-	return driver.NewChange(pass, pattern, c.State, driver.Change[T]{
+	return driver.NewChange(pattern, c.State, driver.Change[T]{
 		Kind: c.Kind, Key: c.Key, ID: c.ID, Entity: as[T](c.Entity), Given: as[T](c.Given), Stored: c.Stored, Prior: c.Prior(pattern), DryRun: c.DryRun,
 		PriorWriteID: written, Rewritten: c.Rewritten,
 	})
@@ -294,7 +307,7 @@ func (h *host[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, optio
 	}
 	changes := []engine.Applied{{Engine: h.engine, Kind: kind, Value: untyped(v), Incarnation: options.Incarnation}}
 	for _, a := range options.Along {
-		change, ok := a.Change(pass).(engine.Applied)
+		change, ok := handle.Any(a).Value().(engine.Applied)
 		if !ok {
 			return h.engine.Invalid("Apply", tables.Key{}, errors.New("ApplyOptions.Along has the zero value; use what Host.Along returns"))
 		}
@@ -304,7 +317,7 @@ func (h *host[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, optio
 }
 
 func (h *host[T]) Along(kind driver.ChangeKind, v *T, incarnation string) driver.Along {
-	return driver.NewAlong(pass, engine.Applied{Engine: h.engine, Kind: kind, Value: untyped(v), Incarnation: incarnation})
+	return driver.Along(handle.New(engine.Applied{Engine: h.engine, Kind: kind, Value: untyped(v), Incarnation: incarnation}))
 }
 
 func (h *host[T]) Stage(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v *T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
@@ -206,14 +205,13 @@ type RewriteJob struct {
 	CountsAll bool
 }
 
-// RewriteAll writes again those entities of a repository that are stored in an old form. It is for packages of
-// this module. JobOptions.Concurrency readers read the entities page by page. The old entities of a partition
+// Rewrite writes again those entities of a repository that are stored in an old form. It is for authors of patterns. JobOptions.Concurrency readers read the entities page by page. The old entities of a partition
 // are written in change sets, each entity under its own ETag. If the service refuses a set because of one
 // entity, that entity is left out and written alone, so that it delays only itself. JobOptions.Found gets the
 // entities that cannot be read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change
 // set for each 100 rows of entities in the old form (50 with patterns that add rows or entities), and for each
 // entity that is written alone the requests of its write, plus 1 if the entity is read again.
-func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
+func Rewrite[T any](ctx context.Context, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
 	own, ok := of.(*host[T])
 	if !ok {
 		return tables.Report{}, errs.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
@@ -265,7 +263,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]*engine.Pattern, 
 		}
 		x, err := p.Attach(HostOf(r))
 		if err == nil && x.Binding != nil {
-			err = x.Binding.Bind(pass, nil) // with nil, Bind only returns an error for a pattern that is attached to a repository
+			err = fill(x.Binding, nil) // with nil, fill only returns an error for a pattern that is attached to a repository
 		}
 		unattached := erased(&x, r.engine.Table)
 		if err == nil {

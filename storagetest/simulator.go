@@ -54,12 +54,10 @@ func NewSimulator(options *SimulatorOptions) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storagetest: %w", err)
 	}
-	return OverSimulator(sim), nil
+	return overSimulator(sim), nil
 }
 
-// OverSimulator returns the Service of a simulator. It is for packages of this module that make the simulator
-// themselves. Programs cannot call it: its argument is of an internal type. They call [NewSimulator].
-func OverSimulator(sim *simulator.Simulator) *Service {
+func overSimulator(sim *simulator.Simulator) *Service {
 	s := &Service{
 		AccountName:   sim.Account(),
 		AccountKey:    sim.Key(),

@@ -68,11 +68,9 @@ const (
 func newWalker(t *testing.T, c *InterleavingCase) *walker {
 	t.Helper()
 	seedRandomness(t, 0)
-	sim, err := simulator.New(simulator.Options{Orderless: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := storagetest.OverSimulator(sim)
+	s := storagetest.Simulator(t, nil)
+	sim := s.ClientOptions.Transport.(*simulator.Simulator)
+	sim.Clock().Stand()
 	w := &walker{c: c, stage: c.Stage(t, s), seen: map[walkState]struct{}{}}
 	actors := append(append([]Actor(nil), w.stage.Processes...), w.stage.Workers...)
 	if len(actors) == 0 || len(actors) > maxWalkers || w.stage.Check == nil {

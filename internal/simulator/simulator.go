@@ -34,9 +34,6 @@ type Options struct {
 	TableDeletion time.Duration
 	// Chaos configures failures (default none).
 	Chaos environment.Chaos
-	// Orderless makes ids, ETags and times of a resource independent of requests to other resources, so that independent
-	// requests lead to the same state in any order. Snapshot.Key compares two states.
-	Orderless bool
 }
 
 // DefaultTableDeletion is the shortest time for which the service keeps the name of a deleted table.
@@ -88,9 +85,6 @@ func New(o Options) (*Simulator, error) {
 		o.TableDeletion = 0
 	}
 	s := &Simulator{account: o.Account, key: o.Key, clock: environment.NewClock(o.Start), dice: environment.NewDice(o.Seed), chaos: &o.Chaos}
-	if o.Orderless {
-		s.clock = environment.NewStillClock(o.Start)
-	}
 	s.authority = authorization.New(o.Account, key, o.BearerToken, s.clock)
 	s.tables = tables.New(o.Account, s.clock, s.dice, s.chaos, o.TableDeletion)
 	s.queues = queues.New(s.clock, s.dice, s.chaos)
@@ -98,7 +92,8 @@ func New(o Options) (*Simulator, error) {
 	return s, nil
 }
 
-// Clock returns the account's clock.
+// Clock returns the account's clock. If it stands (Clock.Stand), ids, ETags and times of a resource are independent of requests to other
+// resources, so that independent requests lead to the same state in any order. Snapshot.Key compares two states.
 func (s *Simulator) Clock() *environment.Clock { return s.clock }
 
 // Account returns the account's name.

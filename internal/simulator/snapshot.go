@@ -43,7 +43,7 @@ func (s *Simulator) Restore(from *Snapshot) {
 	s.blobs.Restore(from.blobs)
 }
 
-// Key is equal for two snapshots of an Orderless account if and only if no later requests can distinguish
+// Key is equal for two snapshots of an account whose clock stands if and only if no later requests can distinguish
 // them. The history of the account and the state of the random choices do not affect the key.
 func (s *Snapshot) Key() [sha256.Size]byte {
 	var w snapshot.Writer

@@ -24,8 +24,9 @@ type orderless struct {
 
 func newOrderless(t *testing.T) *orderless {
 	t.Helper()
-	sim, err := simulator.New(simulator.Options{Orderless: true})
+	sim, err := simulator.New(simulator.Options{})
 	fine(t, err)
+	sim.Clock().Stand()
 	options := azcore.ClientOptions{Transport: sim}
 	connection := "DefaultEndpointsProtocol=http;AccountName=" + sim.Account() + ";AccountKey=" + sim.Key() + ";TableEndpoint=" +
 		sim.TableEndpoint() + ";QueueEndpoint=" + sim.QueueEndpoint() + ";BlobEndpoint=" + sim.BlobEndpoint()

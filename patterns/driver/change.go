@@ -2,18 +2,13 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -62,8 +57,9 @@ type Change[T any] struct {
 	state   *ChangeState
 }
 
-// NewChange is for package patterns. It returns c as the Change that one pattern gets.
-func NewChange[T any](_ rows.Pass, pattern string, state *ChangeState, c Change[T]) *Change[T] {
+// NewChange returns c as the Change that a pattern gets, with the state that all patterns of the change share. Package patterns makes
+// every Change so, and the tests of a pattern can do the same.
+func NewChange[T any](pattern string, state *ChangeState, c Change[T]) *Change[T] {
 	c.pattern, c.state = pattern, state
 	return &c
 }
@@ -126,7 +122,7 @@ type Beside struct {
 // ErrExists or ErrNotFound if a row has changed, appeared or disappeared. Requests: 1.
 func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	const op = "Write"
-	writes, err := b.Writes(pass)
+	writes, err := core.Beside(b.Owner, b.Rows, func(r RowOperation) (core.SharedVerb, *tables.Entity) { return core.SharedVerb(r.Verb), r.Row })
 	if err != nil {
 		return errs.Invalid(op, err)
 	}
@@ -134,57 +130,10 @@ func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	if err != nil {
 		return err
 	}
-	b.Written(pass, etags)
-	return nil
-}
-
-// Written sets the ETags that a write returned.
-func (b *Beside) Written(_ rows.Pass, etags []azcore.ETag) {
 	for i := range b.Rows {
 		b.Rows[i].Row.ETag = etags[i]
 	}
-}
-
-// Writes returns the writes of the rows. It rejects rows without an Owner, which would be read as entities.
-func (b *Beside) Writes(_ rows.Pass) ([]core.Write, error) {
-	if b.Owner == "" && len(b.Rows) > 0 {
-		return nil, errors.New("Beside.Owner is empty; set it to the name of the pattern that owns the rows")
-	}
-	writes := make([]core.Write, len(b.Rows))
-	for i := range b.Rows {
-		var err error
-		if writes[i], err = WriteOf(pass, &b.Rows[i], b.Owner); err != nil {
-			return nil, err
-		}
-	}
-	return writes, nil
-}
-
-// WriteOf returns the write of a row with its owner. It rejects a replacement or delete without an ETag, since that
-// would be unconditional.
-func WriteOf(_ rows.Pass, row *RowOperation, owner string) (core.Write, error) {
-	if row.Row == nil {
-		return core.Write{}, errors.New("a RowOperation has no Row; the pattern must set it")
-	}
-	w := core.Write{Key: row.Row.Key, Properties: row.Row.Properties, IfMatch: row.Row.ETag}
-	if row.Verb != DeleteRow {
-		w.System = tables.Properties{{Name: rows.Shared, Value: tables.String(owner)}}
-	}
-	switch row.Verb {
-	case InsertRow:
-		w.Verb, w.IfMatch = wire.VerbInsert, ""
-		return w, nil
-	case ReplaceRow:
-		w.Verb = wire.VerbReplace
-	case DeleteRow:
-		w.Verb = wire.VerbDelete
-	default:
-		return w, fmt.Errorf("a RowOperation has verb %d; it must be InsertRow, ReplaceRow or DeleteRow", row.Verb)
-	}
-	if w.IfMatch == "" {
-		return w, fmt.Errorf("a RowOperation on row %q has no ETag; ReplaceRow and DeleteRow need the one with which the row was read", errs.Loggable(w.Key).Row)
-	}
-	return w, nil
+	return nil
 }
 
 // keySeparator stands between the parts of a joined key; no key contains it.

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync/atomic"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -102,44 +101,22 @@ type ApplyOptions struct {
 }
 
 // Along is a change that Host.Apply makes in the transaction of another one; Host.Along returns it.
-type Along struct{ change any }
-
-// NewAlong is called by package patterns.
-func NewAlong(_ rows.Pass, change any) Along { return Along{change} }
-
-// Change is called by package patterns.
-func (a Along) Change(rows.Pass) any { return a.change }
+type Along handle.Any
 
 // Binding gives a pattern access to its repository after NewRepository has succeeded. Keep a Binding in an
 // unexported field of the pattern's type, and set Implementation.Binding to its address. A pattern belongs to
 // one repository. The zero value is ready to use.
-type Binding[T any] struct{ host atomic.Pointer[Host[T]] }
+type Binding[T any] handle.Slot[Host[T]]
 
 // Host returns the repository. It returns ErrWiring before NewRepository has succeeded. op and pattern name the
 // operation and the pattern in the error.
 func (b *Binding[T]) Host(op, pattern string) (Host[T], error) {
-	host := b.host.Load()
+	host := (*handle.Slot[Host[T]])(b).Get()
 	if host == nil {
 		return nil, &tables.Error{Op: op, Pattern: pattern, Kind: tables.ErrWiring, Err: errors.New("the pattern was not given to a repository; give it to NewRepository")}
 	}
 	return *host, nil
 }
-
-// Bind is for package patterns. It binds the pattern to its repository; with a nil host it only checks that the
-// pattern is free.
-func (b *Binding[T]) Bind(_ rows.Pass, host Host[T]) error {
-	var next *Host[T]
-	if host != nil {
-		next = &host
-	}
-	if !b.host.CompareAndSwap(nil, next) {
-		return fmt.Errorf("the pattern already belongs to a repository on table %s; make another pattern for this one", (*b.host.Load()).Table().Name())
-	}
-	return nil
-}
-
-// Release is for package patterns. It frees the pattern if NewRepository failed.
-func (b *Binding[T]) Release(rows.Pass) { b.host.Store(nil) }
 
 // CheckApart returns an error if row keys that begin with the name and "_" would lie in own, the range of the
 // entities' row keys. what describes the rows in the error, such as "the index". If own is zero, CheckApart

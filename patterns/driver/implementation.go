@@ -12,7 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -142,13 +141,13 @@ type OutsideCopy struct {
 }
 
 // RowVerb is what a RowOperation does.
-type RowVerb uint8
+type RowVerb core.SharedVerb
 
 // The verbs of a RowOperation.
 const (
-	InsertRow  RowVerb = iota // the row must not exist
-	ReplaceRow                // the row must have the ETag
-	DeleteRow                 // the row must have the ETag
+	InsertRow  = RowVerb(core.InsertShared)  // the row must not exist
+	ReplaceRow = RowVerb(core.ReplaceShared) // the row must have the ETag
+	DeleteRow  = RowVerb(core.DeleteShared)  // the row must have the ETag
 )
 
 // RowOperation is the write of one row in the entity's partition. InsertRow uses Row.Key.Row and
@@ -325,7 +324,7 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 	writes := make([]core.Write, len(operations))
 	for i := range operations {
 		var err error
-		if writes[i], err = WriteOf(pass, &operations[i], r.pattern); err != nil {
+		if writes[i], err = core.SharedWrite(core.SharedVerb(operations[i].Verb), operations[i].Row, r.pattern); err != nil {
 			return errs.Invalid(op, err)
 		}
 		writes[i].Meaning = namedBy(r.pattern)
@@ -333,8 +332,6 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 	_, err := (*core.Table)(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	return err
 }
-
-const pass = rows.Open
 
 // namedBy is a Meaning that adds the pattern's name to errors of its rows.
 type namedBy string

@@ -19,12 +19,8 @@ type Clock struct {
 // tick is the shortest time between two stamps.
 const tick = 100 * time.Nanosecond
 
-// NewStillClock returns a still clock that begins at start.
-func NewStillClock(start time.Time) *Clock {
-	c := NewClock(start)
-	c.still = true
-	return c
-}
+// Stand makes the clock a still clock. Call it before the first request.
+func (c *Clock) Stand() { c.still = true }
 
 // Still reports whether the clock is a still clock.
 func (c *Clock) Still() bool { return c.still }

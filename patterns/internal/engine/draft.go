@@ -107,7 +107,7 @@ func (s *Set) Draft(ctx context.Context) (*draft, error) {
 		d.add(s.rows[i], rowOf{number: s.numbers[i]})
 	}
 	if w := s.own[0]; w.Change.beside != nil {
-		writes, err := w.Change.beside.Writes(pass)
+		writes, err := besideWrites(w.Change.beside)
 		if err != nil {
 			return nil, w.Located(err)
 		}
@@ -177,7 +177,7 @@ func (s *Set) addRows(ctx context.Context, d *draft) error {
 				return w.Located(PatternError(p, err, entity.ErrInvalid))
 			}
 			for i := range rows {
-				write, err := driver.WriteOf(pass, &rows[i], p.Name)
+				write, err := core.SharedWrite(core.SharedVerb(rows[i].Verb), rows[i].Row, p.Name)
 				if err != nil {
 					return w.Located(PatternError(p, err, entity.ErrInvalid))
 				}
@@ -186,6 +186,13 @@ func (s *Set) addRows(ctx context.Context, d *draft) error {
 		}
 	}
 	return nil
+}
+
+// besideWrites returns the writes of rows that belong to no pattern of the repository.
+func besideWrites(b *driver.Beside) ([]core.Write, error) {
+	return core.Beside(b.Owner, b.Rows, func(r driver.RowOperation) (core.SharedVerb, *entity.Entity) {
+		return core.SharedVerb(r.Verb), r.Row
+	})
 }
 
 // addShared adds a row that belongs to several entities, or to none.

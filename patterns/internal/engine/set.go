@@ -322,7 +322,9 @@ func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 		s.etags[s.numbers[i]-1] = etags[d.rowsAt+i]
 	}
 	if beside := s.own[0].Change.beside; beside != nil {
-		beside.Written(pass, etags[d.rowsAt:])
+		for i := range beside.Rows {
+			beside.Rows[i].Row.ETag = etags[d.rowsAt+i]
+		}
 	}
 }
 

@@ -407,7 +407,7 @@ func Apply(ctx context.Context, changes []Applied, beside *driver.Beside) error 
 		}
 		if err == nil && i == 0 {
 			w.Change.beside = beside
-			_, err = beside.Writes(pass)
+			_, err = besideWrites(beside)
 		}
 		if err != nil {
 			return c.Engine.Invalid(w.Op, w.Change.Key, err)
