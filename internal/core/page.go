@@ -20,22 +20,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
-	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Page reads one page, with the problems of rows between its values, and returns the token of the next one.
-func (q Query) Page(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
-	ctx, span := q.src.begin(ctx, "Page")
-	ended := telemetry.ErrPanicked // the outcome if a callback panics
-	defer func() { span.End(ended) }()
-	page, next, ended = q.page(ctx, token)
-	return page, next, ended
-}
-
 // page reads one page, with the problems of rows between its values.
-func (q *Query) page(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
-	p, err := q.Plan()
+func (q *query) page(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
+	p, err := q.plan()
 	if err != nil {
 		return page, "", err
 	}
@@ -66,7 +56,7 @@ func (q *Query) page(ctx context.Context, token string) (page streams.Mixed[any]
 }
 
 // fetch requests one page.
-func (q *Query) fetch(ctx context.Context, p Plan, c continuation.Position) (page streams.Mixed[any], token string, err error) {
+func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (page streams.Mixed[any], token string, err error) {
 	size := cmp.Or(q.pageSize, entity.MaxPageSize)
 	if q.top > 0 && !q.src.Skips { // a source that skips rows could need very many small pages
 		size = min(size, c.Left)

@@ -29,10 +29,9 @@ type Parallel struct {
 // readers returns the number of requests in flight.
 func (o Parallel) readers() int { return streams.Concurrency(o.Concurrency, defaultConcurrency) }
 
-// AllParallel yields the values that All yields, read by several readers.
-func (q Query) AllParallel(ctx context.Context, o Parallel) iter.Seq2[any, error] {
+func (q query) allParallel(ctx context.Context, o Parallel) iter.Seq2[any, error] {
 	const op = "AllParallel"
-	p, err := q.Plan()
+	p, err := q.plan()
 	if err == nil {
 		err = q.refuseScan(p)
 	}
@@ -49,15 +48,14 @@ func (q Query) AllParallel(ctx context.Context, o Parallel) iter.Seq2[any, error
 	case err != nil:
 		return streams.Failed[any](err)
 	case cosmos:
-		return q.All(ctx)
+		return q.all(ctx)
 	case q.partition != nil:
 		whole = rangescan.Partition(*q.partition)
 	}
 	return q.scan(ctx, op, []rangescan.Range{whole}, 0, o)
 }
 
-// AllPartitions runs the query in each of the partitions, several at once, and yields their values in order.
-func (q Query) AllPartitions(ctx context.Context, partitions []string, o Parallel) iter.Seq2[any, error] {
+func (q query) allPartitions(ctx context.Context, partitions []string, o Parallel) iter.Seq2[any, error] {
 	const op = "AllPartitions"
 	if q.src != nil && q.src.Err != nil {
 		return streams.Failed[any](q.src.Err)
@@ -72,7 +70,7 @@ func (q Query) AllPartitions(ctx context.Context, partitions []string, o Paralle
 	for i, key := range keys {
 		inPartition := q
 		inPartition.partition = &key
-		if _, err := inPartition.Plan(); err != nil && !ordered {
+		if _, err := inPartition.plan(); err != nil && !ordered {
 			return streams.Failed[any](err)
 		}
 		ranges[i] = rangescan.Partition(key)
@@ -94,7 +92,7 @@ func (q Query) AllPartitions(ctx context.Context, partitions []string, o Paralle
 }
 
 // scan yields what q.read yields, and reports it to telemetry as one operation.
-func (q Query) scan(ctx context.Context, op string, initial []rangescan.Range, buffer int, o Parallel) iter.Seq2[any, error] {
+func (q query) scan(ctx context.Context, op string, initial []rangescan.Range, buffer int, o Parallel) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		ctx, span := q.src.begin(ctx, op)
 		telemetry.Loop(span, q.read(ctx, op, initial, buffer, o), yield)
@@ -103,9 +101,9 @@ func (q Query) scan(ctx context.Context, op string, initial []rangescan.Range, b
 
 // read reads ranges of keys with several readers, and holds at most buffer pages; 0 means the default of package
 // rangescan.
-func (q Query) read(ctx context.Context, op string, initial []rangescan.Range, buffer int, o Parallel) iter.Seq2[any, error] {
+func (q query) read(ctx context.Context, op string, initial []rangescan.Range, buffer int, o Parallel) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
-		planned, _ := q.Plan() // the caller has checked that plan returns no error
+		planned, _ := q.plan() // the caller has checked that plan returns no error
 		expr, _ := q.expr()
 		began, report := time.Now(), entity.Report{Resume: o.Resume}
 		run := continuation.Hash("%s %s %q", continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, planned.Filter, planned.asked, q.top), op, continuation.Encode(initial))

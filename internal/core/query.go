@@ -17,8 +17,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
-// Query is a query of a source; its values are pointers to the type of the source's codec. Its methods return changed copies.
-type Query struct {
+// Query is a query of a source; its values are pointers to the type of the source's codec. Its methods return changed copies. It is one
+// word, since the compiler compiles the methods of tables.Query again for each type of entity.
+type Query struct{ of *query }
+
+func (q Query) query() query {
+	if q.of == nil {
+		return query{}
+	}
+	return *q.of
+}
+
+type query struct {
 	src        *Source
 	partition  *string
 	row        *string
@@ -32,41 +42,122 @@ type Query struct {
 }
 
 // NewQuery returns a query of all values of a source.
-func NewQuery(source *Source) Query { return Query{src: source} }
+func NewQuery(source *Source) Query { return Query{&query{src: source}} }
 
 // All yields the values of a query whose values are pointers to T.
 func All[T any](ctx context.Context, q Query) iter.Seq2[*T, error] {
 	return streams.Typed[T](q.All(ctx))
 }
 
-// The methods that limit a query: package tables describes them.
+// The methods of Query are not inlined: the compiler would compile their code again for each type of entity. Package tables describes
+// those that limit a query.
 
-func (q Query) Partition(key string) Query { q.partition = &key; return q }
+//go:noinline
+func (q Query) Partition(key string) Query {
+	n := q.query()
+	n.partition = &key
+	return Query{&n}
+}
 
-func (q Query) Row(key string) Query { q.row = &key; return q }
+//go:noinline
+func (q Query) Row(key string) Query {
+	n := q.query()
+	n.row = &key
+	return Query{&n}
+}
 
-func (q Query) Rows(span compoundkey.Span) Query { q.span = &span; return q }
+//go:noinline
+func (q Query) Rows(span compoundkey.Span) Query {
+	n := q.query()
+	n.span = &span
+	return Query{&n}
+}
 
+//go:noinline
 func (q Query) Where(conditions ...entity.Condition) Query {
-	q.conditions = slices.Concat(q.conditions, conditions)
-	return q
+	n := q.query()
+	n.conditions = slices.Concat(n.conditions, conditions)
+	return Query{&n}
 }
 
+//go:noinline
 func (q Query) Filter(expression string) Query {
-	q.filters = append(slices.Clip(q.filters), expression)
-	return q
+	n := q.query()
+	n.filters = append(slices.Clip(n.filters), expression)
+	return Query{&n}
 }
 
+//go:noinline
 func (q Query) Select(properties ...string) Query {
-	q.selected = slices.Concat(q.selected, properties)
-	return q
+	n := q.query()
+	n.selected = slices.Concat(n.selected, properties)
+	return Query{&n}
 }
 
-func (q Query) Top(n int) Query { q.top = n; return q }
+//go:noinline
+func (q Query) Top(top int) Query {
+	n := q.query()
+	n.top = top
+	return Query{&n}
+}
 
-func (q Query) PageSize(n int) Query { q.pageSize = n; return q }
+//go:noinline
+func (q Query) PageSize(size int) Query {
+	n := q.query()
+	n.pageSize = size
+	return Query{&n}
+}
 
-func (q Query) AllowTableScan() Query { q.allowScan = true; return q }
+//go:noinline
+func (q Query) AllowTableScan() Query {
+	n := q.query()
+	n.allowScan = true
+	return Query{&n}
+}
+
+// Plan returns the class, filter and projection of the query without sending it.
+//
+//go:noinline
+func (q Query) Plan() (Plan, error) {
+	n := q.query()
+	return n.plan()
+}
+
+// All yields the values of the query.
+//
+//go:noinline
+func (q Query) All(ctx context.Context) iter.Seq2[any, error] { return q.query().all(ctx) }
+
+// First returns the first value of the query, or ErrNotFound if there is none.
+//
+//go:noinline
+func (q Query) First(ctx context.Context) (any, error) { return q.query().first(ctx) }
+
+// Page reads one page, with the problems of rows between its values, and returns the token of the next one.
+//
+//go:noinline
+func (q Query) Page(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
+	n := q.query()
+	ctx, span := n.src.begin(ctx, "Page")
+	ended := telemetry.ErrPanicked // the outcome if a callback panics
+	defer func() { span.End(ended) }()
+	page, next, ended = n.page(ctx, token)
+	return page, next, ended
+}
+
+// AllParallel yields the values that All yields, read by several readers.
+//
+//go:noinline
+func (q Query) AllParallel(ctx context.Context, o Parallel) iter.Seq2[any, error] {
+	return q.query().allParallel(ctx, o)
+}
+
+// AllPartitions runs the query in each of the partitions, several at once, and yields their values in order.
+//
+//go:noinline
+func (q Query) AllPartitions(ctx context.Context, partitions []string, o Parallel) iter.Seq2[any, error] {
+	return q.query().allPartitions(ctx, partitions, o)
+}
 
 // Plan says how the service will search for a query's values.
 type Plan struct {
@@ -93,8 +184,7 @@ func PlanFilter(expression string) (Plan, error) {
 	return planOf(expr)
 }
 
-// Plan returns the class, filter and projection of the query without sending it.
-func (q Query) Plan() (_ Plan, err error) {
+func (q *query) plan() (_ Plan, err error) {
 	if q.src != nil && q.src.Err != nil {
 		return Plan{}, q.src.Err
 	}
@@ -155,7 +245,7 @@ func planOf(expr odata.Expr) (Plan, error) {
 }
 
 // expr joins everything that limits the query.
-func (q *Query) expr() (odata.Expr, error) {
+func (q *query) expr() (odata.Expr, error) {
 	limits := filter.Query{
 		Partition: q.partition, Row: q.row, Spans: []compoundkey.Span{q.src.Span}, Terms: terms(q.src.Where, q.conditions), Filters: q.filters,
 		Kept: q.src.Kept, Filterable: q.src.Filterable,
@@ -168,17 +258,14 @@ func (q *Query) expr() (odata.Expr, error) {
 
 // refuseScan returns ErrTableScan for a table scan that the query does not allow. Every method that sends the query
 // calls it.
-func (q *Query) refuseScan(p Plan) error {
+func (q *query) refuseScan(p Plan) error {
 	if p.Class == odata.TableScan && !q.allowScan {
 		return &entity.Error{Op: "Query", Table: q.src.Table.name, Kind: entity.ErrTableScan, Err: fmt.Errorf("%s; name the partition, or call AllowTableScan", p.Reason)}
 	}
 	return nil
 }
 
-// All is not inlined: its loop would be compiled for each type again.
-//
-//go:noinline
-func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
+func (q query) all(ctx context.Context) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		ctx, span := q.src.begin(ctx, "All")
 		page, next, err := streams.Mixed[any]{}, "", error(nil)
@@ -205,13 +292,12 @@ func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 	}
 }
 
-// First returns the first value of the query, or ErrNotFound if there is none.
-func (q Query) First(ctx context.Context) (any, error) {
+func (q query) first(ctx context.Context) (any, error) {
 	ctx, span := q.src.begin(ctx, "First")
 	ended := telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(ended) }()
 	q.top = 1
-	for v, err := range q.All(ctx) {
+	for v, err := range q.all(ctx) {
 		ended = err
 		return v, err
 	}
