@@ -119,11 +119,6 @@ func same(a, b *rangescan.Point) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Compare(*b) == 0
 }
 
-// within reports whether a range lies within another.
-func within(r, all rangescan.Range) bool {
-	return r.From.Compare(all.From) >= 0 && (all.To == nil || r.To != nil && r.To.Compare(*all.To) <= 0)
-}
-
 // appendRange adds a range, unless it is empty.
 func appendRange(all []bound, r rangescan.Range, base *entry) []bound {
 	if r.To != nil && r.From.Compare(*r.To) >= 0 {

@@ -211,7 +211,7 @@ func (b *backing) bounds(index int) []bound {
 	for _, r := range b.options.ranges() {
 		rest := []rangescan.Range{r}
 		for _, e := range b.base.of(ofBase) {
-			if e.Rows == 0 || len(rest) == 0 || !within(e.At, rest[len(rest)-1]) {
+			if e.Rows == 0 || len(rest) == 0 || !e.At.Within(rest[len(rest)-1]) {
 				continue
 			}
 			last := rest[len(rest)-1]

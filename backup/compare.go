@@ -37,7 +37,7 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 	defer func() { span.End(err) }()
 	r := newRun(opCompare, o, "%s %s", nameOf(first), nameOf(second))
 	ranges := o.ranges()
-	at, err := parseToken(r, func(s tablescan.State) bool { return s.Valid(len(ranges)) })
+	at, err := parseToken(r, func(s tablescan.State) bool { return s.Valid(ranges) })
 	if err != nil {
 		return tables.Report{}, err
 	}

@@ -49,7 +49,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	defer func() { span.End(err) }()
 	r := newRun(opCopy, o, "%s %s %d %t", nameOf(from), nameOf(to), o.Existing, o.DryRun)
 	ranges := o.ranges()
-	at, err := parseToken(r, func(s tablescan.State) bool { return s.Valid(len(ranges)) })
+	at, err := parseToken(r, func(s tablescan.State) bool { return s.Valid(ranges) })
 	if err != nil {
 		return Result{}, err
 	}

@@ -100,7 +100,7 @@ func (h *header) ranges() []rangescan.Range {
 func (h *header) has(op string, wanted []rangescan.Range) error {
 	mine := h.ranges()
 	for _, r := range wanted {
-		if !slices.ContainsFunc(mine, func(m rangescan.Range) bool { return within(r, m) }) {
+		if !slices.ContainsFunc(mine, func(m rangescan.Range) bool { return r.Within(m) }) {
 			return errs.Invalidf(op, "the backup has only a part of its tables, and the options ask for more; set Partitions, or From and Before, to what Vault.Manifest says that it has")
 		}
 	}

@@ -1,12 +1,15 @@
 package patterns_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -163,6 +166,43 @@ func TestJobsRefuseWhatTheyDoNotUse(t *testing.T) {
 		harness.WantKind(t, err, tables.ErrWiring)
 		if !strings.Contains(err.Error(), "JobOptions."+tc.field+" is") || report != (tables.Report{}) {
 			t.Errorf("%s: %+v, %v", tc.field, report, err)
+		}
+	}
+}
+
+// TestJobPositionsStayInside: a token that somebody has edited is refused before any request, so that no job leaves the partitions of its
+// options.
+func TestJobPositionsStayInside(t *testing.T) {
+	o := newOffice(t, storagetest.Simulator(t, nil))
+	o.open(t).fill(t, 60, len(partitionsOf))
+	mine := partitionsOf[1:4]
+	for name, job := range map[string]func(*desk) harness.RepositoryJob{
+		"Verify": verifyOf, "Repair": repairOf, "Rebuild": rebuildOf,
+		"RemoveUnattached": func(d *desk) harness.RepositoryJob {
+			return func(ctx context.Context, o *patterns.JobOptions) (tables.Report, error) {
+				gone := intrapartition.NewIndex("gone", func(c *staff) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
+				return d.repo.RemoveUnattached(ctx, []patterns.Pattern[staff]{gone}, o)
+			}
+		},
+	} {
+		var token string
+		options := patterns.JobOptions{Partitions: mine, Concurrency: 1, Progress: func(r tables.Report) {
+			if token == "" {
+				token = r.Resume
+			}
+		}}
+		counted, faults := o.service.Faulty(nil)
+		d := harness.Must[*desk](t)(o.start(counted))
+		if _, err := job(d)(t.Context(), &options); err != nil || token == "" {
+			t.Fatalf("%s: no token, %v", name, err)
+		}
+		before := len(faults.Calls())
+		for _, to := range []string{partitionsOf[0], partitionsOf[5], "*"} {
+			options.Resume = harness.MovedPosition(t, token, to)
+			_, err := job(d)(t.Context(), &options)
+			if harness.WantKind(t, err, tables.ErrInvalid); len(faults.Calls()) > before {
+				t.Errorf("%s, moved to %q: asked %v", name, to, faults.Calls()[before:])
+			}
 		}
 	}
 }

@@ -107,14 +107,14 @@ func newRebuild(r *engine.Engine, o *JobOptions) (*rebuild, error) {
 	}
 	b.state = rebuildState{Version: rebuildVersion, Run: continuation.Hash("rebuild %s", v.fingerprint())}
 	if b.resume = v.options.Resume; b.resume != "" {
-		if err := b.state.parse(b.resume, b.state.Run, len(b.ranges())); err != nil {
+		if err := b.state.parse(b.resume, b.state.Run, b.ranges()); err != nil {
 			return nil, r.Invalid(op, tables.Key{}, err)
 		}
 	}
 	return b, nil
 }
 
-func (s *rebuildState) parse(token, run string, ranges int) error {
+func (s *rebuildState) parse(token, run string, ranges []rangescan.Range) error {
 	var c rebuildState
 	switch {
 	case continuation.Decode(token, &c) != nil:

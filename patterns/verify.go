@@ -389,9 +389,9 @@ func (v *verifier) begin() error {
 		return nil
 	}
 	err := v.state.parse(v.options.Resume, run)
-	ranges := 1
+	ranges := tablescan.Partitions(nil)
 	if v.state.Phase == phaseEntities {
-		ranges = len(v.ranges())
+		ranges = v.ranges()
 	}
 	if err == nil && !v.state.Scan.Valid(ranges) {
 		err = errNowhere

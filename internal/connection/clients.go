@@ -136,9 +136,7 @@ func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, s
 func clientOptions(client azcore.ClientOptions, paths wire.Paths) azcore.ClientOptions {
 	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{}, paths})
 	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
-	if client.Transport != nil {
-		client.Transport = wire.Transport{Inner: client.Transport}
-	}
+	client.Transport = wire.NewTransport(client.Transport)
 	if !reflect.ValueOf(client.TracingProvider).IsZero() {
 		client.TracingProvider = wire.HideKeys(client.TracingProvider)
 	} else {

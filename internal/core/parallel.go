@@ -107,7 +107,7 @@ func (q query) read(ctx context.Context, op string, initial []rangescan.Range, b
 		expr, _ := q.expr()
 		began, report := time.Now(), entity.Report{Resume: o.Resume}
 		run := continuation.Hash("%s %s %q", continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, planned.Filter, planned.asked, q.top), op, continuation.Encode(initial))
-		state, left, err := rangescan.ParseState(o.Resume, run, len(initial), q.top)
+		state, left, err := rangescan.ParseState(o.Resume, run, initial, q.top)
 		if err != nil {
 			yield(nil, relabel(op, q.src.Table, errs.Invalid(op, err)))
 			return

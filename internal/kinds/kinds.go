@@ -35,6 +35,9 @@ var (
 // ErrCutOff is the cause of an error, and no kind: a response is truncated or cannot be parsed, so the outcome of a write is unknown.
 var ErrCutOff = errors.New("the response is cut off or was changed on its way")
 
+// ErrForeign is the cause of an error, and no kind: a response is a redirect, or is from another host than the one that was asked.
+var ErrForeign = errors.New("the response is not from the endpoint")
+
 // Of returns the kind of err, nil for none. Joined errors can match several kinds; then Of returns the one that is listed first.
 func Of(err error) error {
 	first := len(all)

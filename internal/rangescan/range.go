@@ -66,6 +66,11 @@ func Partition(key string) Range {
 // Covers reports whether a row lies in the range.
 func (r Range) Covers(k Key) bool { return !r.From.covers(k) && (r.To == nil || r.To.covers(k)) }
 
+// Within reports whether the range lies within another.
+func (r Range) Within(all Range) bool {
+	return r.From.Compare(all.From) >= 0 && (all.To == nil || r.To != nil && r.To.Compare(*all.To) <= 0)
+}
+
 // ends reports whether the range has no rows after a point.
 func (r Range) ends(at Point) bool { return r.To != nil && r.To.Compare(at) <= 0 }
 
@@ -184,9 +189,9 @@ func (s State) Token(query string, left int) string {
 	return continuation.Encode(token{tokenVersion, query, s, left})
 }
 
-// ParseState is the inverse of Token. query is the fingerprint of the scan, and ranges the number of its initial
-// ranges. For an empty text it returns the beginning of the scan, with limit rows left.
-func ParseState(text, query string, ranges, limit int) (s State, left int, err error) {
+// ParseState is the inverse of Token. query is the fingerprint of the scan, and initial has its initial ranges: a text from outside must
+// not lead out of them. For an empty text it returns the beginning of the scan, with limit rows left.
+func ParseState(text, query string, initial []Range, limit int) (s State, left int, err error) {
 	if text == "" {
 		return State{}, limit, nil
 	}
@@ -199,15 +204,23 @@ func ParseState(text, query string, ranges, limit int) (s State, left int, err e
 	case t.Query != query:
 		return s, 0, errors.New("ParallelOptions.Resume is the token of another query or of other partitions; repeat those of that read")
 	}
-	if t.Left < 0 || (limit > 0) != (t.Left > 0) || !t.Valid(ranges) {
-		return s, 0, errors.New("ParallelOptions.Resume is damaged: its ranges do not follow each other; begin again without it")
+	if t.Left < 0 || t.Left > limit || (limit > 0) != (t.Left > 0) || !t.Valid(initial) {
+		return s, 0, errors.New("ParallelOptions.Resume is damaged: its ranges do not follow each other, or lie outside of those of the query; begin again without it")
 	}
 	return t.State, t.Left, nil
 }
 
-// Valid reports whether a scan of this many initial ranges can have the state.
-func (s State) Valid(ranges int) bool {
-	return s.Next >= 0 && s.Next <= ranges && follow(s.Ranges)
+// Valid reports whether a scan of these initial ranges can have the state: what remains lies within the initial ranges that have begun.
+func (s State) Valid(initial []Range) bool {
+	if s.Next < 0 || s.Next > len(initial) || !follow(s.Ranges) {
+		return false
+	}
+	for _, r := range s.Ranges {
+		if !slices.ContainsFunc(initial[:s.Next], r.Within) {
+			return false
+		}
+	}
+	return true
 }
 
 // follow reports whether ranges are in the order of their keys and do not overlap.

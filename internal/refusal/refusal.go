@@ -20,7 +20,7 @@ type Kinds struct {
 // the kind for an unknown outcome.
 func (k *Kinds) WithoutResponse(err error) error {
 	switch {
-	case errors.Is(err, kinds.ErrCutOff):
+	case errors.Is(err, kinds.ErrCutOff), wire.IsForeign(err):
 		return k.Garbled
 	case wire.NoToken(err):
 		return k.Denied

@@ -45,7 +45,7 @@ func TestOnCosmos(t *testing.T) {
 		done := 0
 		for i, s := range states {
 			rest, _, _ := read(s)
-			if !slices.Equal(rest, all[pages[i]:]) || !s.Valid(len(ranges)) || s.Over(len(ranges)) != (i == len(states)-1) || s.Done() < done {
+			if !slices.Equal(rest, all[pages[i]:]) || !s.Valid(ranges) || s.Over(len(ranges)) != (i == len(states)-1) || s.Done() < done {
 				t.Errorf("%v: %d rows after page %d, of %d: %+v", partitions, len(rest), i, len(all), s)
 			}
 			done = s.Done()

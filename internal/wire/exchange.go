@@ -95,7 +95,7 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 		return resp, err
 	}
 	ex.Status, ex.Header = resp.StatusCode, resp.Header
-	if resp.StatusCode >= 400 {
+	if resp.StatusCode >= http.StatusMultipleChoices {
 		return resp, nil
 	}
 	ex.Answer, err = runtime.Payload(resp)
@@ -272,7 +272,7 @@ func isTransient(status int) bool {
 // response, so the attempt may have been applied.
 func OutcomeOfStatus(status int, code string) Outcome {
 	switch {
-	case status < http.StatusBadRequest:
+	case status < http.StatusMultipleChoices:
 		return OutcomeSucceeded
 	case status == http.StatusServiceUnavailable && code == "ServerBusy", status == http.StatusTooManyRequests, !isTransient(status):
 		return OutcomeRefused

@@ -3,11 +3,9 @@ package wire
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 )
 
@@ -84,18 +82,6 @@ func redactAfter(text, mark, ends string) string {
 		}
 		text = text[i+end:]
 	}
-}
-
-// Transport wraps a caller's own transport and removes secrets from its errors. The SDK logs these errors before any policy
-// of this library sees them, and itself redacts only the first occurrence of the URL.
-type Transport struct {
-	Inner policy.Transporter
-}
-
-// Do sends the request.
-func (t Transport) Do(req *http.Request) (*http.Response, error) {
-	resp, err := t.Inner.Do(req)
-	return resp, Redact(err)
 }
 
 // HideKeys wraps a tracing provider so that the SDK's spans name the table but not the entity. The SDK puts the URL of each

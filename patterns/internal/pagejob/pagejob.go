@@ -125,7 +125,7 @@ func (p *position) parse(op, token string, parts []Part) error {
 		return fmt.Errorf("JobOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, version)
 	case c.Run != p.Run:
 		return errors.New("JobOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
-	case c.Part < 0 || c.Part >= len(parts) || !c.Scan.Valid(len(tablescan.Partitions(parts[c.Part].Partitions))):
+	case c.Part < 0 || c.Part >= len(parts) || !c.Scan.Valid(tablescan.Partitions(parts[c.Part].Partitions)):
 		return errors.New("JobOptions.Resume is damaged: it has no position; begin again without it")
 	}
 	*p = c

@@ -1,0 +1,82 @@
+package wire
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
+)
+
+// Transport sends requests to the address that they name and to no other, and removes secrets from errors: the SDK logs these errors before
+// any policy of this library sees them, and itself redacts only the first occurrence of the URL.
+type Transport struct{ inner policy.Transporter }
+
+// NewTransport wraps a caller's own transport, or the default one for nil. An http.Client follows redirects: it would show the whole
+// address, with a shared access signature, to another host as Referer, repeat a body there, and return that host's answer. So
+// NewTransport replaces an http.Client by a copy that follows none.
+func NewTransport(inner policy.Transporter) Transport {
+	client, ok := inner.(*http.Client)
+	switch {
+	case inner == nil || ok && client == nil:
+		return Transport{direct}
+	case ok:
+		copied := *client
+		copied.CheckRedirect = followNone
+		return Transport{&copied}
+	}
+	return Transport{inner}
+}
+
+// direct is the default transport, with the settings of the SDK's own. All accounts share its connections.
+var direct = &http.Client{CheckRedirect: followNone, Transport: &http.Transport{
+	Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+	ForceAttemptHTTP2: true, MaxIdleConns: 100, MaxIdleConnsPerHost: 10, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+	ExpectContinueTimeout: time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+}}
+
+func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// Do sends the request. It returns an error for a redirect, and for a response from another host than the one that the request names.
+func (t Transport) Do(req *http.Request) (*http.Response, error) {
+	asked := *req.URL // a transport may change the request
+	resp, err := t.inner.Do(req)
+	switch {
+	case err != nil:
+		return resp, Redact(err)
+	case resp.Request != nil && resp.Request.URL != nil && (!strings.EqualFold(resp.Request.URL.Host, asked.Host) || resp.Request.URL.Scheme != asked.Scheme):
+		resp.Body.Close()
+		return nil, &foreign{fmt.Errorf("the transport returned a response of another host than %s, which the request names: it must follow no redirect", asked.Host)}
+	case isRedirect(resp.StatusCode):
+		resp.Body.Close()
+		return nil, NotSent{&foreign{fmt.Errorf("%s answered with a redirect, status %d, and none is followed: set the endpoint to the service itself, and check any proxy before it", asked.Host, resp.StatusCode)}}
+	}
+	return resp, nil
+}
+
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// foreign is the error of a response that is not the service's own. The SDK does not repeat the request.
+type foreign struct{ cause error }
+
+func (e *foreign) NonRetriable() {}
+func (e *foreign) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause that all unreadable responses have.
+func (e *foreign) Unwrap() error { return kinds.ErrForeign }
+
+// IsForeign reports whether err is about a response that is not the service's own.
+func IsForeign(err error) bool { return errors.Is(err, kinds.ErrForeign) }
