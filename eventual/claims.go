@@ -106,7 +106,7 @@ func putInTime(ctx context.Context, since time.Time, put func(context.Context) e
 // body in a blob and returns claimed as true. A crash before the text is put leaves a blob that no message
 // names, which SweepClaims removes.
 func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
-	text, fits, err := e.encode(q.name, q.signing)
+	text, fits, err := e.encode(q.place(), q.signing)
 	if err != nil {
 		return "", false, errs.InvalidIn(op, q.name, "a message of type %q cannot be encoded as JSON; its strings must be valid UTF-8", e.Type)
 	}

@@ -106,7 +106,7 @@ func (d *delivery) handle(ctx context.Context, e *envelope, err error) (verdict.
 		return verdict.Verdict{}, nil
 	}
 	if err != nil {
-		return verdict.Verdict{}, err
+		return verdict.Verdict{}, unopened{err}
 	}
 	return call(ctx, h, m)
 }
@@ -202,7 +202,15 @@ func (d *delivery) finish() string {
 	}
 	d.stats.handled.Add(1)
 	d.handled.Add(1)
+	d.settled()
 	return verdict.Finish.String()
+}
+
+// settled notes that the message, which may have been postponed before, is handled or poisoned.
+func (d *delivery) settled() {
+	if oldest, ok := d.postponed.remove(d.raw.id); ok {
+		d.observe(oldest)
+	}
 }
 
 // poison moves the message to the poison queue; if that fails, the message is delivered again and poisoned then.
@@ -226,6 +234,7 @@ func (d *delivery) poison() string {
 			defer d.retry()
 		}
 		d.stats.poisoned.Add(1)
+		d.settled()
 		d.logged(d.holding.own, telemetry.LinePoisoned, d.about(slog.String("reason", d.signals.Text(reason)))...)
 		if err == nil {
 			return "poisoned"
@@ -260,16 +269,18 @@ func (d *delivery) retry() {
 }
 
 // release makes the message visible to other workers after delay. If text is not empty, it also replaces the
-// message's text.
-func (d *delivery) release(delay time.Duration, text string) {
+// message's text. It returns false if the service may not have done that.
+func (d *delivery) release(delay time.Duration, text string) bool {
 	d.stats.released.Add(1)
 	delay, ok := wholeSeconds(delay)
 	if !ok {
 		delay = 0
 	}
-	if err := d.holding.release(delay, text); err != nil {
+	err := d.holding.release(delay, text)
+	if err != nil {
 		d.logged(d.holding.own, telemetry.LineMessageHidden, d.about(d.signals.Error(err))...)
 	}
+	return err == nil
 }
 
 // typeName returns the message's type if this program has a handler for the type. Otherwise it returns a
@@ -301,88 +312,4 @@ func (d *delivery) about(more ...any) []any {
 		id, messageType = cut(d.message.ID, maxType), cut(d.message.Type, maxType)
 	}
 	return append([]any{slog.String("id", id), slog.String("type", messageType), slog.Int("dequeues", d.raw.dequeues)}, more...)
-}
-
-// Two kinds of deliveries of an intent do not count toward MaxDequeues, since a later delivery can do the
-// same work: the intent names patterns that only a newer build knows, or its entity changes all the time.
-//
-// During a deployment, workers of the older build get intents of the newer one, which name patterns and repositories that
-// they do not know. An older worker changes nothing for such an intent. It writes the number of such deliveries into the
-// message (envelope.Waits) and releases it, in one request. If the worker dies before, the message appears when its
-// visibility timeout is over, and that delivery counts as a failed one. Deliveries in Waits do not count toward
-// MaxDequeues, so that a worker of the newer build handles the intent however often it was released.
-//
-// If an entity changes during every attempt of a delivery, for example because its effects take long, the
-// effects are applied but may be stale. A later delivery applies them again.
-
-// longestPostponement limits the delay of a postponed intent, so that a worker carries it out soon after the
-// deployment.
-const longestPostponement = 5 * time.Minute
-
-// errUnknownRepository reports that this program has made no repository of the intent's name for this queue.
-var errUnknownRepository = errors.New("run workers of the build that makes this repository")
-
-// attempts returns how many deliveries of the message count toward MaxDequeues. The number of releases in the
-// message is untrusted input. So attempts subtracts at most as many releases as can have happened since the
-// message was sent, and a message that kills its workers is poisoned in the end.
-func (d *delivery) attempts() int {
-	if d.message == nil || d.message.Type != intentType {
-		return d.raw.dequeues
-	}
-	age := min(time.Since(d.message.Sent), d.options.DeploymentTimeout)
-	possible := 1 + int(max(0, age)/d.leastPostponement())
-	return d.raw.dequeues - max(0, min(d.message.envelope.Waits, possible, d.raw.dequeues-1))
-}
-
-// postponable reports whether the delivery must be postponed, and returns the log line for it. It must be
-// postponed if the message is not older than DeploymentTimeout, and is an intent with names that this build
-// does not know, or one whose entity has changed during every attempt.
-func (d *delivery) postponable() (line telemetry.Line, ok bool) {
-	if d.message == nil || time.Since(d.message.Sent) >= d.options.DeploymentTimeout {
-		return line, false
-	}
-	if d.message.Type == intentType && (errors.Is(d.err, errUnknownRepository) || errors.Is(d.err, driver.ErrUnknownPattern)) {
-		return telemetry.LinePostponed, true
-	}
-	return telemetry.LineIntentBusy, d.verdict.Postpone
-}
-
-// changing reports whether err is only that entities have changed during every attempt.
-func changing(err error) bool {
-	if _, one := err.(*tables.Error); !one {
-		if all, several := err.(interface{ Unwrap() []error }); several {
-			return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !changing(err) })
-		}
-	}
-	return errors.Is(err, intents.ErrChanging)
-}
-
-// postpone releases the intent, and records in it that this delivery does not count.
-func (d *delivery) postpone(line telemetry.Line) {
-	next := *d.message.envelope
-	delay := d.postponement(next.Waits)
-	next.Waits = max(0, next.Waits) + 1
-	text, _, err := d.queue.seal(d.holding.own, "Release", d.queue.shardNames[d.shard], &next)
-	if err != nil {
-		text = "" // the delivery counts, and the message is released unchanged
-	}
-	d.logged(d.holding.own, line,
-		d.about(d.signals.Error(d.err), "delay", delay, "until", d.message.Sent.Add(d.options.DeploymentTimeout))...)
-	d.release(delay, text)
-}
-
-// postponement returns the delay of a postponed intent, which starts at the visibility timeout and doubles with
-// each postponement, up to longestPostponement. Jitter shortens it, so that the intents of one deployment
-// spread out.
-func (d *delivery) postponement(waits int) time.Duration {
-	delay := longestPostponement
-	if waits = max(0, waits); waits < 10 {
-		delay = min(delay, d.queue.visibility<<waits)
-	}
-	return delay - backoff.Jitter(delay/4)
-}
-
-// leastPostponement is the lower bound of the delay that postponement returns.
-func (d *delivery) leastPostponement() time.Duration {
-	return max(time.Second, min(longestPostponement, d.queue.visibility)*3/4)
 }

@@ -264,8 +264,6 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	switch {
 	case err == nil && m.holding.lease.Unsure():
 		return verdict.Verdict{Action: verdict.Leave}, nil
-	case changing(err):
-		return verdict.Verdict{Postpone: true}, err
 	}
 	// The owner of a duplicate key may be releasing it in a change whose writer has died. The message of that change is
 	// hidden for at most one visibility timeout, so this message waits as long and is not poisoned before.

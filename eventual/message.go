@@ -56,6 +56,10 @@ type Step struct {
 // Steps runs the steps one after the other. It stores the names of finished steps in the message, so that a
 // redelivery continues with the first unfinished step. While messages of a type are on the queue, do not change
 // the steps of this type, except that you may append new steps at the end. Do not call Steps concurrently.
+//
+// If the queue has SigningKeys and the message is not signed, no names are stored, and a redelivery runs all steps again: workers refuse an
+// unsigned message with finished steps, and a worker signs only what was signed before.
+//
 // Requests: 1 for each step, beside the step's own.
 func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 	if m.queue == nil || m.envelope == nil || m.holding == nil {
@@ -77,6 +81,9 @@ func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 		}
 		if err := step.Do(ctx); err != nil {
 			return fmt.Errorf("step %q: %w", step.Name, err)
+		}
+		if m.queue.signing != nil && !m.envelope.trusted {
+			continue
 		}
 		if err := m.note(ctx, step.Name); err != nil {
 			return err

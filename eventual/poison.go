@@ -72,7 +72,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 	if err != nil {
 		return errs.InvalidIn(op, q.name, "the entry of a message of type %q cannot be written as JSON", p.Type)
 	}
-	e := &envelope{Version: envelopeVersion, ID: rand.Text(), Type: poisonType, Sent: p.PoisonedAt, Body: body}
+	e := &envelope{Version: envelopeVersion, ID: rand.Text(), Type: poisonType, Sent: p.PoisonedAt, Body: body, trusted: true}
 	name := q.name + poisonSuffix
 	text, claimed, err := q.seal(ctx, op, name, e)
 	if q.claims == nil && errors.Is(err, tables.ErrTooLarge) || q.claims != nil && errors.Is(err, tables.ErrMissingResource) {

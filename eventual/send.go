@@ -77,7 +77,7 @@ func (q *Queue) newEnvelope(op, messageType string, body any) (*envelope, error)
 	if len(raw) > maxBody {
 		return nil, tooLargef(op, q.name, "the body of a message of type %q has %d bytes of JSON; it must have at most %d", messageType, len(raw), maxBody)
 	}
-	return &envelope{Version: envelopeVersion, ID: rand.Text(), Type: messageType, Sent: time.Now().UTC(), Body: raw}, nil
+	return &envelope{Version: envelopeVersion, ID: rand.Text(), Type: messageType, Sent: time.Now().UTC(), Body: raw, trusted: true}, nil
 }
 
 // whereJSON returns the position at which encoding a value as JSON failed. It does not use the error's text, which
@@ -220,14 +220,15 @@ type envelope struct {
 	Type    string         `json:"type"`
 	Sent    time.Time      `json:"sent"`
 	Steps   []string       `json:"steps,omitempty"` // names of finished steps
-	Waits   int            `json:"waits,omitzero"`  // number of postponed deliveries of an intent; see longestPostponement
+	Waits   int            `json:"waits,omitzero"`  // number of postponed deliveries; see longestPostponement
 	Body    jsontext.Value `json:"body,omitzero"`
 	Claim   *claim         `json:"claim,omitzero"`        // names the blob of a body that is too large for a message
 	Trace   string         `json:"traceparent,omitempty"` // W3C trace context of the sender, if its account has a TracerProvider
 	Later   jsontext.Value `json:",embed,inline"`         // members that only a later version knows, written back with the others
 	MAC     string         `json:"mac,omitempty"`         // see SigningKeys; sign adds it as the last member
 
-	raw []byte // the JSON from which the envelope was read, including the MAC
+	raw     []byte // the JSON from which the envelope was read, including the MAC
+	trusted bool   // made by this program, or read with a MAC that has verified: only such an envelope is signed
 }
 
 // claim names the blob of a large body, and says which length and hash the body must have.
@@ -237,16 +238,17 @@ type claim struct {
 	SHA256 string `json:"sha256"`
 }
 
-// encode returns the message's text, signed if there are keys. fits is false if the text exceeds the service's
+// encode returns the message's text, signed if there are keys and the envelope is trusted. An envelope that somebody else has sent without
+// a MAC is written back without one: otherwise whoever may add and read messages would get a MAC for a text of their own. fits is false if the text exceeds the service's
 // limit.
-func (e *envelope) encode(queue string, keys *SigningKeys) (text string, fits bool, err error) {
+func (e *envelope) encode(queue place, keys *SigningKeys) (text string, fits bool, err error) {
 	plain := *e
 	plain.MAC = ""
 	raw, err := json.Marshal(&plain)
 	if err != nil {
 		return "", false, err
 	}
-	if keys != nil {
+	if keys != nil && e.trusted {
 		raw = keys.sign(queue, raw)
 	}
 	return base64.StdEncoding.EncodeToString(raw), len(raw) <= maxInline, nil

@@ -64,6 +64,7 @@ func (s *session) end() {
 	close(s.over)
 	s.watching.Wait()
 	s.cancel()
+	_ = s.signals.Forget(s) // an error is about the meters of the program
 	s.running.Store(false)
 }
 

@@ -119,26 +119,31 @@ func (s *SigningKeys) MarshalText() ([]byte, error) { return []byte(s.String()),
 func (s *SigningKeys) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // The MAC is the last member of an envelope. It is an HMAC-SHA256, in base64url, of the bytes
-// "tablepatterns/message/1", the name of the queue and the JSON of the envelope without the MAC, with a line
-// feed between them. So a changed message does not verify, and neither does one that was copied from another
-// queue.
+// "tablepatterns/message/2", the identity of the account, the name of the queue and the JSON of the envelope without the
+// MAC, with a line feed between them. So a changed message does not verify, and neither does one that was copied
+// from another queue, or from a queue of the same name in another account.
 const (
-	macContext = "tablepatterns/message/1\n"
+	macContext = "tablepatterns/message/2\n"
 	macBegin   = `,"mac":"`
 	macEnd     = `"}`
 )
 
-func mac(key []byte, queue string, raw []byte) string {
+// place is where a message belongs.
+type place struct{ account, queue string }
+
+func (q *Queue) place() place { return place{q.account.Identity(), q.name} }
+
+func mac(key []byte, of place, raw []byte) string {
 	h := hmac.New(sha256.New, key)
-	_, _ = io.WriteString(h, macContext+queue+"\n")
+	_, _ = io.WriteString(h, macContext+of.account+"\n"+of.queue+"\n")
 	h.Write(raw)
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
 // sign adds the MAC to the JSON of an envelope.
-func (s *SigningKeys) sign(queue string, raw []byte) []byte {
+func (s *SigningKeys) sign(of place, raw []byte) []byte {
 	signed := append(slices.Clone(raw[:len(raw)-1]), macBegin...)
-	return append(append(signed, mac(s.keys()[0], queue, raw)...), macEnd...)
+	return append(append(signed, mac(s.keys()[0], of, raw)...), macEnd...)
 }
 
 // splitMAC separates the MAC from the JSON that it authenticates. mac is "" if the JSON does not end with one.
@@ -152,11 +157,11 @@ func splitMAC(signed []byte) (raw []byte, mac string) {
 }
 
 // verify reports whether the MAC was made with one of the keys.
-func (s *SigningKeys) verify(queue string, signed []byte) bool {
+func (s *SigningKeys) verify(of place, signed []byte) bool {
 	raw, given := splitMAC(signed)
 	valid := false
 	for _, key := range s.keys() {
-		valid = hmac.Equal([]byte(mac(key, queue, raw)), []byte(given)) || valid
+		valid = hmac.Equal([]byte(mac(key, of, raw)), []byte(given)) || valid
 	}
 	return valid
 }
@@ -176,7 +181,7 @@ func (q *Queue) warnUnsigned(ctx context.Context) {
 	})
 }
 
-// authenticate returns an error for a message that needs a MAC and has no valid one. A program that does not
+// authenticate returns an error for a message that needs a MAC and has no valid one, and notes whether it has one. A program that does not
 // use this library may send messages of the user's types, so these need a MAC only if they name the blob of a
 // body or list finished steps. If a MAC is present, it must verify.
 func (q *Queue) authenticate(e *envelope, now time.Time) error {
@@ -190,8 +195,9 @@ func (q *Queue) authenticate(e *envelope, now time.Time) error {
 		}
 		return nil
 	}
-	if !q.signing.verify(q.name, e.raw) {
+	if !q.signing.verify(q.place(), e.raw) {
 		return errForged
 	}
+	e.trusted = true
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 type WorkerOptions struct {
 	// Concurrency is the maximum number of handlers that run at a time (default 16).
 	Concurrency int
-	// MaxDequeues is the number of deliveries after which a message goes to the poison queue; 0 means 5. The
+	// MaxDequeues is the number of deliveries after which a message goes to the poison queue; 0 means 5. Postponed deliveries do not count. The
 	// worker checks this number before it calls the handler, so that a message that kills its workers is
 	// poisoned, too.
 	MaxDequeues int
@@ -39,12 +39,12 @@ type WorkerOptions struct {
 	// decoded. By default Decode returns an error, so that a message which the handler does not understand goes
 	// to the poison queue.
 	AllowUnfilled bool
-	// DeploymentTimeout bounds how long, counted from Message.Sent, a worker leaves an intent that names an
-	// unknown pattern or repository to workers of a newer build; 0 means 6 hours. Until then the worker
-	// releases the intent with growing delays of at most 5 minutes and logs each release; afterwards it
-	// counts a failure. The same holds for an intent whose entity has changed during every attempt of a
-	// delivery.
-	DeploymentTimeout time.Duration
+	// PostponeTimeout bounds how long, counted from Message.Sent, a worker postpones a message that cannot succeed
+	// yet; 0 means 14 days. Until then the worker releases the message with growing delays of at most 5 minutes,
+	// logs that once, and does not count the delivery toward MaxDequeues. Postponed are the library's own messages
+	// while a service is unavailable, a table, queue or container is missing, another writer has the entity, or only
+	// a newer build knows what an intent names; and any message whose large body cannot be read for such a reason.
+	PostponeTimeout time.Duration
 	// QueueMetrics is how often Run reads the length of the queue, the age of its oldest visible message and
 	// the length of the poison queue, for the gauges tablepatterns.queue.*; 0 means 1 minute, the least is 10
 	// s, and a negative value is never. Without AccountOptions.MeterProvider, or if the worker's Shards do not
@@ -67,7 +67,7 @@ const (
 	standardMinPoll     = 100 * time.Millisecond
 	standardMaxPoll     = time.Minute
 	standardStopTimeout = 30 * time.Second
-	standardDeployment  = 6 * time.Hour
+	standardPostponing  = 14 * 24 * time.Hour
 
 	longestRetry = time.Minute
 )
@@ -82,6 +82,8 @@ type Worker struct {
 	signals  *telemetry.Telemetry
 	stats    counters
 	running  atomic.Bool
+
+	postponed postponed
 }
 
 // NewWorker returns a worker for a queue; handlers has one handler for each type of message. It makes no request. Any number of
@@ -114,8 +116,8 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 }
 
 func (o *WorkerOptions) setDefaults(shards int) error {
-	if min(o.Concurrency, o.MaxDequeues) < 0 || min(o.MinPoll, o.MaxPoll, o.StopTimeout, o.DeploymentTimeout) < 0 {
-		return errors.New("an option of WorkerOptions is negative; Concurrency, MaxDequeues, MinPoll, MaxPoll, StopTimeout and DeploymentTimeout must be 0 (meaning the default) or more")
+	if min(o.Concurrency, o.MaxDequeues) < 0 || min(o.MinPoll, o.MaxPoll, o.StopTimeout, o.PostponeTimeout) < 0 {
+		return errors.New("an option of WorkerOptions is negative; Concurrency, MaxDequeues, MinPoll, MaxPoll, StopTimeout and PostponeTimeout must be 0 (meaning the default) or more")
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, standardConcurrency)
 	o.MaxDequeues = cmp.Or(o.MaxDequeues, standardMaxDequeues)
@@ -128,7 +130,7 @@ func (o *WorkerOptions) setDefaults(shards int) error {
 	if o.RetryDelay == nil {
 		o.RetryDelay, o.patient = retryDelay, true
 	}
-	o.DeploymentTimeout = cmp.Or(o.DeploymentTimeout, standardDeployment)
+	o.PostponeTimeout = cmp.Or(o.PostponeTimeout, standardPostponing)
 	o.QueueMetrics = cmp.Or(o.QueueMetrics, standardQueueMetrics)
 	return o.setShards(shards)
 }

@@ -154,6 +154,7 @@ const (
 	LineMessageNotDeleted
 	LineMessageHidden
 	LinePostponed
+	LineMessagePostponed
 	LinePoisoned
 	LinePoisonNotDeleted
 	LinePoisonFailed
@@ -200,6 +201,8 @@ var lines = [...]LineInfo{
 		"A worker could not make a message visible again. The message is delivered after the timeout."},
 	LinePostponed: {"intent_postponed", slog.LevelWarn, "intent names what only a newer build knows; workers of that build handle the intent",
 		"Expected during a deployment. After a deployment, the line means that no worker of the newer build runs."},
+	LineMessagePostponed: {"message_postponed", slog.LevelWarn, "message cannot succeed yet; it is delivered again, with growing delays",
+		"A service is down or throttles, a table, queue or container is missing, or another writer has the entity. One line for each message and none for its later deliveries; the metric tablepatterns.queue.postponed_age says how long the oldest message waits."},
 	LinePoisoned: {"message_poisoned", slog.LevelError, "message poisoned",
 		"A message that failed too often or cannot succeed is on the poison queue until somebody requeues or deletes the message. `reason` says why."},
 	LinePoisonNotDeleted: {"poison_not_deleted", slog.LevelWarn, "message is on the poison queue and not deleted from its own queue, so a worker puts the message on the poison queue again",

@@ -113,6 +113,7 @@ const (
 	QueueMessages
 	QueueOldest
 	QueuePoisoned
+	QueuePostponed
 )
 
 // metrics declares the metrics.
@@ -137,6 +138,7 @@ var metrics = [...]MetricInfo{
 	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of the message's successful handling. For intents, the lag is how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
 	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, hidden messages included, as the service estimates", []string{AttrQueue}},
 	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest message at the front of a storage queue, or 0 if no message is visible", []string{AttrQueue}},
+	QueuePostponed:    {"tablepatterns.queue.postponed_age", Gauge, "s", "Age of the oldest message that this worker has postponed and not handled since, or 0 for none", []string{AttrQueue}},
 	QueuePoisoned:     {"tablepatterns.queue.poisoned", Gauge, "{message}", "Messages on the poison queue, as the service estimates", []string{AttrQueue}},
 }
 

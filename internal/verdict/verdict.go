@@ -15,9 +15,6 @@ type Verdict struct {
 	// Poisoned is set if a later delivery would return the same error. The worker puts the message on the
 	// poison queue at once and then calls Poisoned. If that fails, the message is delivered again.
 	Poisoned func(context.Context) error
-	// Postpone is set together with an error that does not count as a failure: the message is delivered again later, and this delivery does
-	// not count toward MaxDequeues.
-	Postpone bool
 }
 
 // Action is the action of a worker on a message whose handler returned no error.

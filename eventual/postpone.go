@@ -1,0 +1,216 @@
+package eventual
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// A delivery that could not succeed yet is postponed, and does not count toward MaxDequeues: what the library itself does for a message
+// can be repeated, so an outage of the table service must not send an intent to the poison queue. Postponed are
+//
+//   - a message of the library if a service is down, throttles, or gave no response, if a table, queue or container is missing or being
+//     deleted, if another writer or another call has the entity, or if the intent names patterns or repositories that only a newer build knows;
+//   - any message whose large body could not be read for one of these reasons: its handler was not called.
+//
+// What a handler of the program returns counts as a failure.
+//
+// The worker writes the number of such deliveries into the message (envelope.Waits) and releases it, in one request. If the worker dies
+// before, the message appears when its visibility timeout is over, and that delivery counts: so a message that kills its workers is
+// poisoned in the end.
+
+// longestPostponement limits the delay of a postponed message, so that a worker carries it out soon after the outage or the deployment.
+const longestPostponement = 5 * time.Minute
+
+// errUnknownRepository reports that this program has made no repository of the intent's name for this queue.
+var errUnknownRepository = errors.New("run workers of the build that makes this repository")
+
+// unopened is the error of a message whose large body could not be read.
+type unopened struct{ error }
+
+func (e unopened) Unwrap() error { return e.error }
+
+// attempts returns how many deliveries of the message count toward MaxDequeues. The number of postponements in the message is untrusted
+// input, so no more are believed than can have happened since the service got the message.
+func (d *delivery) attempts() int {
+	if d.message == nil {
+		return d.raw.dequeues
+	}
+	waits := max(0, d.message.envelope.Waits) + d.postponed.unrecorded(d.raw.id)
+	return d.raw.dequeues - min(waits, d.possibleWaits(), d.raw.dequeues-1)
+}
+
+// possibleWaits returns how many postponements fit into the time since the message was put on the queue.
+func (d *delivery) possibleWaits() (n int) {
+	age := min(max(0, time.Since(d.message.Sent)), d.options.PostponeTimeout)
+	for n = 1; ; n++ {
+		delay := d.postponement(n-1, 0)
+		if delay >= longestPostponement || age < delay {
+			return n + int(age/(delay*3/4))
+		}
+		age -= delay * 3 / 4
+	}
+}
+
+// postponable reports whether the delivery must be postponed, and returns the log line for it.
+func (d *delivery) postponable() (line telemetry.Line, ok bool) {
+	if d.message == nil || time.Since(d.message.Sent) >= d.options.PostponeTimeout {
+		return line, false
+	}
+	body := unopened{}
+	own := strings.HasPrefix(d.message.Type, ownTypes)
+	switch {
+	case !own && !errors.As(d.err, &body):
+		return line, false
+	case own && (errors.Is(d.err, errUnknownRepository) || errors.Is(d.err, driver.ErrUnknownPattern)):
+		return telemetry.LinePostponed, true
+	case own && changing(d.err):
+		return telemetry.LineIntentBusy, true
+	}
+	return telemetry.LineMessagePostponed, d.verdict.Poisoned == nil && transient(d.err)
+}
+
+// all reports whether a condition holds for each of the errors that err joins.
+func all(err error, holds func(error) bool) bool {
+	if of, ok := err.(*handlerError); ok {
+		err = of.err
+	}
+	if _, one := err.(*tables.Error); !one {
+		if several, ok := err.(interface{ Unwrap() []error }); ok {
+			return !slices.ContainsFunc(several.Unwrap(), func(err error) bool { return !all(err, holds) })
+		}
+	}
+	return holds(err)
+}
+
+// changing reports whether err is only that entities have changed during every attempt.
+func changing(err error) bool {
+	return all(err, func(err error) bool { return errors.Is(err, intents.ErrChanging) })
+}
+
+// transient reports whether a later delivery may succeed although nobody repairs anything but a service.
+func transient(err error) bool {
+	return all(err, func(err error) bool {
+		if wire.HasEnded(err) || errors.Is(err, kinds.ErrCutOff) || errors.Is(err, errTurn) || errors.Is(err, intents.ErrChanging) {
+			return true
+		}
+		switch tables.KindOf(err) {
+		case tables.ErrUnavailable, tables.ErrUnknownOutcome, tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrConflict:
+			return true
+		}
+		return false
+	})
+}
+
+// postpone releases the message, and records in it that this delivery does not count. The log has one line for each message.
+func (d *delivery) postpone(line telemetry.Line) {
+	next := *d.message.envelope
+	next.Waits = max(0, next.Waits) + d.postponed.unrecorded(d.raw.id) + 1
+	delay := d.postponement(next.Waits-1, backoff.Jitter(longestPostponement))
+	text, _, err := d.queue.seal(d.holding.own, "Release", d.queue.shardNames[d.shard], &next)
+	if err != nil {
+		text = "" // this worker remembers the delivery, and the message is released unchanged
+	}
+	if next.Waits == 1 {
+		d.logged(d.holding.own, line, d.about(d.signals.Error(d.err), "delay", delay, "until", d.message.Sent.Add(d.options.PostponeTimeout))...)
+	}
+	recorded := d.release(delay, text) && text != ""
+	d.observe(d.postponed.add(d.raw.id, d.message.Sent, recorded))
+}
+
+// observe sets the gauge for the age of the oldest postponed message.
+func (d *delivery) observe(oldest time.Time) {
+	age := time.Duration(0)
+	if !oldest.IsZero() {
+		age = max(0, time.Since(oldest))
+	}
+	_ = d.signals.Observe(d.session, telemetry.QueuePostponed, age.Seconds(), telemetry.AttrQueue, d.queue.name) // without meters there is nothing to set
+}
+
+// postponement returns the delay of a message that was postponed waits times before: it begins at the visibility timeout and doubles up to
+// longestPostponement. jitter, from 0 to longestPostponement, shortens it by up to a quarter, so that messages of one outage spread out.
+func (d *delivery) postponement(waits int, jitter time.Duration) time.Duration {
+	delay := longestPostponement
+	if waits = max(0, waits); waits < 10 {
+		delay = min(delay, d.queue.visibility<<waits)
+	}
+	return delay - delay/4*min(jitter, longestPostponement)/longestPostponement
+}
+
+// maxPostponed limits how many postponed messages a worker remembers.
+const maxPostponed = 10_000
+
+// postponed are the messages that a worker has postponed and not handled since.
+type postponed struct {
+	mu  sync.Mutex
+	all map[string]postponedMessage // by the service's ID
+}
+
+type postponedMessage struct {
+	sent, seen time.Time
+	missed     int // deliveries that were postponed although their number could not be written into the message
+}
+
+// add notes that a message was postponed, and returns when the oldest postponed message was sent.
+func (p *postponed) add(id string, sent time.Time, recorded bool) (oldest time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all = map[string]postponedMessage{}
+	}
+	m, known := p.all[id]
+	if !known && len(p.all) >= maxPostponed {
+		return p.oldest()
+	}
+	m.sent, m.seen = sent, time.Now()
+	if m.missed++; recorded {
+		m.missed = 0
+	}
+	p.all[id] = m
+	return p.oldest()
+}
+
+// remove notes that a message is no longer postponed; ok is false if it was not.
+func (p *postponed) remove(id string) (oldest time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok = p.all[id]; !ok {
+		return oldest, false
+	}
+	delete(p.all, id)
+	return p.oldest(), true
+}
+
+// unrecorded returns how many postponements of a message are missing in the message itself.
+func (p *postponed) unrecorded(id string) int {
+	if p == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all[id].missed
+}
+
+// oldest returns when the oldest message was sent, the zero time for none. It forgets messages that were not delivered to this worker for
+// long: another worker has handled them.
+func (p *postponed) oldest() (oldest time.Time) {
+	for id, m := range p.all {
+		if time.Since(m.seen) > 4*longestPostponement {
+			delete(p.all, id)
+		} else if oldest.IsZero() || m.sent.Before(oldest) {
+			oldest = m.sent
+		}
+	}
+	return cmp.Or(oldest, time.Time{})
+}
