@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -50,6 +51,13 @@ type AccountOptions struct {
 	// queue are limited to 20 at once and 1 a second; the next line says how many were suppressed. The default is
 	// slog.Default(); use slog.DiscardHandler for no log.
 	Logger *slog.Logger
+	// Identity is the account's name in what the library authenticates: seals and data keys of package encryption, and
+	// signed messages. A row, a registry or a message that somebody has copied from an account with another identity is
+	// refused. The default is the table endpoint without scheme, default port and "-secondary", in lower case, such as
+	// contoso.table.core.windows.net. Set the same Identity in all programs if they reach the account by several
+	// addresses, and set that of the original account if data of another account were restored or copied here. Never
+	// change it while the data exist.
+	Identity string
 	// LogKeys keeps the keys of entities in logged error texts. By default the library removes everything in double quotes, since
 	// keys are often personal data.
 	LogKeys bool
@@ -67,6 +75,7 @@ type AccountOptions struct {
 type Account struct {
 	name      string
 	source    string
+	identity  string
 	endpoints Endpoints
 	cosmos    bool
 	tables    *aztables.ServiceClient
@@ -134,6 +143,7 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 	if options.TracerProvider != nil && !reflect.ValueOf(options.ClientOptions.TracingProvider).IsZero() {
 		return nil, Wiringf(op, "", "AccountOptions.TracerProvider and ClientOptions.TracingProvider are both set, and every request would have two spans; set only TracerProvider")
 	}
+	a.identity = cmp.Or(options.Identity, connection.Identity(a.endpoints.Table))
 	a.log = options.Logger
 	system := "azure.table_storage"
 	if a.cosmos {
@@ -155,6 +165,14 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 
 // Name returns the account's name, "" if the account was made without a name, for example from a token credential.
 func (a *Account) Name() string { return a.name }
+
+// Identity returns AccountOptions.Identity, or its default. It is "" for a nil account.
+func (a *Account) Identity() string {
+	if a == nil {
+		return ""
+	}
+	return a.identity
+}
 
 // Source says what the account was made from, without secrets: "shared key", "AZURE_STORAGE_CONNECTION_STRING ...".
 func (a *Account) Source() string { return a.source }
@@ -254,33 +272,32 @@ func NewAccountFromEnv(options *AccountOptions) (*Account, error) {
 	case text == "" && name == "":
 		return nil, Wiringf(op, "", "%s is set without AZURE_STORAGE_ACCOUNT; set both", ways[0])
 	}
-	account, err := accountFromEnv(text, name, key, sas, options)
+	var account *Account
+	var err error
+	switch {
+	case text != "":
+		account, err = NewAccountFromConnectionString(text, options)
+	case key != "":
+		account, err = NewAccountWithSharedKey(AccountEndpoints(name), name, key, options)
+	case sas != "":
+		account, err = NewAccountWithSAS(AccountEndpoints(name), sas, options)
+	default:
+		credentialOptions := azidentity.DefaultAzureCredentialOptions{}
+		if options != nil {
+			credentialOptions.ClientOptions = options.ClientOptions
+		}
+		credential, failed := azidentity.NewDefaultAzureCredential(&credentialOptions)
+		if failed != nil {
+			return nil, Wiringf(op, "", "%w", failed)
+		}
+		account, err = NewAccount(AccountEndpoints(name), credential, options)
+	}
 	if err != nil {
 		return nil, err
 	}
 	account.name = max(account.name, name)
 	account.source = ways[0] + " (" + account.source + ")"
 	return account, nil
-}
-
-func accountFromEnv(text, name, key, sas string, options *AccountOptions) (*Account, error) {
-	switch {
-	case text != "":
-		return NewAccountFromConnectionString(text, options)
-	case key != "":
-		return NewAccountWithSharedKey(AccountEndpoints(name), name, key, options)
-	case sas != "":
-		return NewAccountWithSAS(AccountEndpoints(name), sas, options)
-	}
-	credentialOptions := azidentity.DefaultAzureCredentialOptions{}
-	if options != nil {
-		credentialOptions.ClientOptions = options.ClientOptions
-	}
-	credential, err := azidentity.NewDefaultAzureCredential(&credentialOptions)
-	if err != nil {
-		return nil, Wiringf("NewAccountFromEnv", "", "%w", err)
-	}
-	return NewAccount(AccountEndpoints(name), credential, options)
 }
 
 // SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until expiry: a

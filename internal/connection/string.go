@@ -163,6 +163,29 @@ func CheckEndpoint(service, endpoint string) error {
 	return nil
 }
 
+// Identity returns the name of the account of a table endpoint: host and path without scheme, default port and the ending that the address
+// of the account's secondary location has. Names of Cosmos DB accounts may have that ending themselves.
+func Identity(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return endpoint
+	}
+	host, path := strings.ToLower(u.Host), strings.TrimSuffix(u.Path, "/")
+	if port := u.Port(); port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	if IsCosmos(endpoint) {
+		return host + path
+	}
+	if first, rest, more := strings.Cut(host, "."); more {
+		host = strings.TrimSuffix(first, secondaryEnd) + "." + rest
+	}
+	return host + strings.TrimSuffix(path, secondaryEnd)
+}
+
+// secondaryEnd is the end of an account's name in the address of its secondary location.
+const secondaryEnd = "-secondary"
+
 func endpointsOf(scheme, account, suffix string) Endpoints {
 	return Endpoints{
 		Table: scheme + "://" + account + ".table." + suffix,
