@@ -54,7 +54,7 @@ const goldenPlain = "a photo of June, stored apart"
 
 func goldenWorld(t testing.TB) *world {
 	t.Helper()
-	w := worldOn(t, storagetest.Simulator(t, nil))
+	w := worldOn(t, storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "contoso"}))
 	w.wrapper = localKey(t, "golden", 0x42)
 	w.keys = w.account.Table("GoldenKeys")
 	harness.Check(t, w.keys.Create(t.Context()))

@@ -209,14 +209,16 @@ func (r *Registry) Check(ctx context.Context) error {
 				return errors.Join(append(problems, err)...)
 			}
 			key, err := r.state.unwrap(ctx, row)
-			id := idOf(key)
-			if err == nil && !r.state.trusts(id) {
-				err = errNotTrusted(id)
+			if err == nil {
+				id := idOf(key)
+				found[id] = true
+				if !r.state.trusts(id) {
+					err = errNotTrusted(id)
+				}
 			}
 			if err != nil {
 				problems = append(problems, keyError("Check", row, err))
 			}
-			found[id] = true
 			if row.RowKey == keyRowKey(current) {
 				found[current] = true
 				if err == nil && len(r.state.trusted) == 0 { // with Trusted, writes ignore the row "current"

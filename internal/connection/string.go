@@ -163,17 +163,15 @@ func CheckEndpoint(service, endpoint string) error {
 	return nil
 }
 
-// Identity returns the name of the account of a table endpoint: host and path without scheme, default port and the ending that the address
-// of the account's secondary location has. Names of Cosmos DB accounts may have that ending themselves.
+// Identity returns the name of the account of a table endpoint: host in lower case, and path. It omits the port, since a local service has
+// another port after each start, and the ending of the address of the account's secondary location; names of Cosmos DB accounts may have
+// that ending themselves.
 func Identity(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return endpoint
 	}
-	host, path := strings.ToLower(u.Host), strings.TrimSuffix(u.Path, "/")
-	if port := u.Port(); port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
-		host = strings.TrimSuffix(host, ":"+port)
-	}
+	host, path := strings.ToLower(u.Hostname()), strings.TrimSuffix(u.Path, "/")
 	if IsCosmos(endpoint) {
 		return host + path
 	}
