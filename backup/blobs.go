@@ -294,7 +294,7 @@ func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) er
 	meta := map[string]*string{}
 	for name, value := range e.Meta {
 		if name == blobowner.HomeLabel {
-			value = blobowner.Home(s.Table.Account().Endpoints().Table, s.Table.Name())
+			value = blobowner.Home(s.Table.Account().Identity(), s.Table.Name())
 		}
 		meta[name] = &value
 	}

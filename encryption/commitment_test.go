@@ -20,7 +20,7 @@ func TestCommitment(t *testing.T) {
 	}
 	wrapped, _ := bag(t, a.keys, tables.Key{Partition: "datakeys", Row: "key_" + id.String()}).Get("Wrapped").Bytes()
 	key := harness.Must[[]byte](t)(a.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: encryption.AlgorithmA256KW, Bytes: wrapped}))
-	value, seal, stream, err := encryption.Uncommitted(key, id, "employees", aKey, "A", tables.String("x"))
+	value, seal, stream, err := encryption.Uncommitted(key, id, a.table, aKey, "A", tables.String("x"))
 	harness.Check(t, err)
 	p := tables.Properties{{Name: "A", Value: tables.Binary(value)}}
 	_, err = a.Load(t.Context(), partOf(aKey), p)

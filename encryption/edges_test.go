@@ -79,8 +79,8 @@ func TestValuesThatNoWriterMade(t *testing.T) {
 
 // TestVaultThatWrapsOtherwise: what the vault says it has wrapped by, and cannot be asked for again, is refused at once.
 func TestVaultThatWrapsOtherwise(t *testing.T) {
-	for what, result := range map[string]azkeys.KeyOperationResult{"no id": {Result: []byte{1}}, "no result": {KID: keyID(vaultKeyID + "/v1")}, "another vault": {KID: keyID("https://evil.vault.azure.net/keys/tables/v1"), Result: []byte{1}},
-		"another key": {KID: keyID("https://contoso.vault.azure.net/keys/others/v1"), Result: []byte{1}}, "no version": {KID: keyID(vaultKeyID), Result: []byte{1}}} {
+	for what, result := range map[string]azkeys.KeyOperationResult{"no id": {Result: []byte{1}}, "no result": {KID: keyID(vaultKeyID + "/" + firstVersion)}, "another vault": {KID: keyID("https://evil.vault.azure.net/keys/tables/" + firstVersion), Result: []byte{1}},
+		"another key": {KID: keyID("https://contoso.vault.azure.net/keys/others/" + firstVersion), Result: []byte{1}}, "no version": {KID: keyID(vaultKeyID), Result: []byte{1}}} {
 		server := fake.Server{WrapKey: func(context.Context, string, string, azkeys.KeyOperationParameters, *azkeys.WrapKeyOptions) (r azfake.Responder[azkeys.WrapKeyResponse], e azfake.ErrorResponder) {
 			r.SetResponse(http.StatusOK, azkeys.WrapKeyResponse{KeyOperationResult: result}, nil)
 			return r, e
@@ -90,7 +90,7 @@ func TestVaultThatWrapsOtherwise(t *testing.T) {
 		if _, err := w.Wrap(t.Context(), make([]byte, 32)); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if w.Holds(vaultKeyID+"/v1", "RSA1_5") {
+		if w.Holds(vaultKeyID+"/"+firstVersion, "RSA1_5") {
 			t.Error("it holds keys of an algorithm that nobody asked for")
 		}
 	}
@@ -106,7 +106,7 @@ func TestVaultKeyOfAES(t *testing.T) {
 				e.SetResponseError(http.StatusBadRequest, "BadParameter")
 				return r, e
 			}
-			r.SetResponse(http.StatusOK, azkeys.WrapKeyResponse{KeyOperationResult: azkeys.KeyOperationResult{KID: keyID(vaultKeyID + "/v1"), Result: b}}, nil)
+			r.SetResponse(http.StatusOK, azkeys.WrapKeyResponse{KeyOperationResult: azkeys.KeyOperationResult{KID: keyID(vaultKeyID + "/" + firstVersion), Result: b}}, nil)
 			return r, e
 		},
 		UnwrapKey: func(_ context.Context, _, _ string, p azkeys.KeyOperationParameters, _ *azkeys.UnwrapKeyOptions) (r azfake.Responder[azkeys.UnwrapKeyResponse], e azfake.ErrorResponder) {
@@ -129,6 +129,15 @@ func TestVaultKeyOfAES(t *testing.T) {
 	wrapped.Bytes = flipped(wrapped.Bytes)
 	if _, err := w.Unwrap(t.Context(), wrapped); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("what was changed: %v", err)
+	}
+	rsaKey := harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
+	for algorithm, holds := range map[string][2]bool{encryption.AlgorithmA256KW: {true, false}, encryption.AlgorithmA192KW: {}, encryption.AlgorithmA128KW: {},
+		encryption.AlgorithmRSAOAEP: {false, true}, encryption.AlgorithmRSAOAEP256: {false, true}, "": {}} {
+		for i, key := range []encryption.VaultKey{w, rsaKey} {
+			if key.Holds(wrapped.KeyID, algorithm) != holds[i] {
+				t.Errorf("a key of kind %d and algorithm %q: %v", i, algorithm, !holds[i])
+			}
+		}
 	}
 }
 

@@ -21,12 +21,11 @@ type Options struct {
 	Resolver func(partitionKey, rowKey, property string) bool
 	// Plain names properties that are never encrypted (default none); the Resolver is not called for them.
 	Plain []string
-	// Sign selects properties to sign, in addition to those with the tag `encrypt:"sign"` (default none). It must be
-	// deterministic. A signed property is stored in plaintext and may be in conditions. If somebody changed, added or
-	// removed it, a read returns ErrNotAuthentic; only a read through a projection does not notice a removal.
-	// Properties that a pattern seals (driver.Implementation.Seals), such as type and version of package
-	// heterogeneous, are always signed.
-	Sign func(partitionKey, rowKey, property string) bool
+	// Unsigned names properties that are neither encrypted nor signed (default none), such as those that another
+	// program writes: anybody who can write rows can change, add and remove them. Every other property that is not
+	// encrypted is signed: stored in plaintext, allowed in conditions, and a read returns ErrNotAuthentic if somebody
+	// changed, added or removed it; only a read through a projection does not notice a removal.
+	Unsigned []string
 	// Context returns names and values, such as the tenant of the request, that are bound into every value and seal
 	// in addition to the row (default none). They are not stored: a reader must supply the same pairs, or the read
 	// returns ErrNotAuthentic. Context runs at each write and read of an entity. In workers, Verify and Rebuild the
@@ -42,21 +41,16 @@ type Options struct {
 	// less; 0 and 1 mean no padding. It can be changed at any time.
 	Padding int
 	// AcceptPlaintext allows the migration of a table that is not fully encrypted yet. It accepts rows without a
-	// seal, declared properties that the row's seal does not list, and rows of format version 1, which signs nothing
-	// and binds no Context. While it is set, anybody who can write rows can pass plaintext off as encrypted data. Run
-	// Reencrypt, then clear it.
+	// seal, and properties that the row's seal does not list. While it is set, anybody who can write rows can pass
+	// plaintext off as encrypted data. Run Reencrypt, then clear it.
 	AcceptPlaintext bool
-	// RefuseVersion1 refuses rows of format version 1; set it after Reencrypt has rewritten them all in version 2.
-	// Without it, such rows are accepted if nothing is declared that version 1 lacks (the tag `encrypt:"sign"`, Sign,
-	// Context), or if AcceptPlaintext is set.
-	RefuseVersion1 bool
 	// Legacy holds the wrapping keys of rows that the client-side encryption of .NET, Java or Python has written, and
 	// makes them readable; nil refuses them. Such rows have no MAC: anybody who can write rows can change their
 	// values. Run Reencrypt, then clear it.
 	Legacy KeyWrapper
 }
 
-// Encryption is the pattern that encrypts properties of entities. Give each Encryption to one Repository only.
+// Encryption is the pattern that encrypts and signs properties of entities. Give each Encryption to one Repository only.
 type Encryption[T any] struct {
 	hidden
 	name       string
@@ -69,14 +63,13 @@ type Encryption[T any] struct {
 //
 //	Number string `encrypt:"true"`
 //
-// and those that Options.Resolver chooses. It signs those with the tag `encrypt:"sign"` and those that Options.Sign
-// chooses. New makes no request.
+// and those that Options.Resolver chooses, and signs all others but those in Options.Unsigned. New makes no request.
 func New[T any](name string, registry *Registry, options *Options) *Encryption[T] {
 	if options == nil {
 		options = &Options{}
 	}
 	e := &Encryption[T]{name: name, registry: registry, options: *options}
-	e.options.Plain = slices.Clone(options.Plain)
+	e.options.Plain, e.options.Unsigned = slices.Clone(options.Plain), slices.Clone(options.Unsigned)
 	return e
 }
 
@@ -84,13 +77,7 @@ func New[T any](name string, registry *Registry, options *Options) *Encryption[T
 func (e *Encryption[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	c, err := e.cipherOf(host)
 	return driver.Implementation[T]{Name: e.name, Binding: &e.repository, Pattern: c,
-		Fits: func(all []driver.Implementation[T]) error {
-			for _, p := range all {
-				c.sealed = append(c.sealed, p.Seals...)
-			}
-			slices.Sort(c.sealed)
-			return fits(c, all)
-		},
+		Fits: func(all []driver.Implementation[T]) error { return fits(c, all) },
 		Transform: &driver.Transform[T]{Stage: driver.StageEncrypt, Load: c.load, Filterable: c.filterable, RefusesMerge: errMerge, Protects: c.protects,
 			Store: func(ctx context.Context, change *driver.Change[T], p tables.Properties) (tables.Properties, error) {
 				if change.Kind == driver.ChangeMerge {
@@ -106,15 +93,13 @@ func (e *Encryption[T]) Attach(host driver.Host[T]) (driver.Implementation[T], e
 type rowCipher struct {
 	registry *Registry
 	options  Options
-	table    string
+	table    *tables.Table
 	tagged   []string // properties to encrypt, sorted
-	signed   []string // properties to sign, sorted
-	sealed   []string // properties that other patterns list in Seals, sorted; they are signed
 }
 
 // cipherOf makes the rowCipher of a repository. It fails if the options do not fit the type.
 func (e *Encryption[T]) cipherOf(host driver.Host[T]) (*rowCipher, error) {
-	c := &rowCipher{registry: e.registry, options: e.options, table: host.Table().Name()}
+	c := &rowCipher{registry: e.registry, options: e.options, table: host.Table()}
 	switch {
 	case e.registry == nil || e.registry.state == nil:
 		return c, errors.New("the registry is nil; give encryption.New a Registry")
@@ -122,29 +107,22 @@ func (e *Encryption[T]) cipherOf(host driver.Host[T]) (*rowCipher, error) {
 		return c, fmt.Errorf("Options.Padding is %d; it must be at most %d", e.options.Padding, maxPadding)
 	}
 	entity := reflect.TypeFor[T]()
-	all, err := taggedProperties(entity)
-	if err != nil {
+	var err error
+	if c.tagged, err = taggedProperties(entity); err != nil {
 		return c, err
 	}
-	c.tagged, c.signed = all[tagEncrypt], all[tagSign]
-	if err := c.checkNames(host.PropertyNames(), entity); err != nil {
-		return c, err
-	}
-	if len(c.tagged)+len(c.signed) == 0 && e.options.Resolver == nil && e.options.Sign == nil {
-		return c, fmt.Errorf("no property is encrypted or signed: tag a field of %s or set Options.Resolver", entity)
-	}
-	return c, nil
+	return c, c.checkNames(host.PropertyNames(), entity)
 }
 
-// checkNames refuses a tag of a field that is not stored, a property in Options.Plain with the tag `encrypt:"true"`,
-// and a reserved name. known lists the type's properties; nil means that the type may store any.
+// checkNames refuses a tag of a field that is not stored, a property with the tag in Options.Plain or Unsigned, and a
+// reserved name. known lists the type's properties; nil means that the type may store any.
 func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
-	for _, name := range slices.Concat(c.tagged, c.signed) {
+	for _, name := range c.tagged {
 		if known != nil && !slices.Contains(known, name) {
 			return fmt.Errorf("property %s has the tag, but %s does not store it; remove the tag or store the field", name, entity)
 		}
-		if slices.Contains(c.options.Plain, name) && slices.Contains(c.tagged, name) {
-			return fmt.Errorf("property %s has the tag and is in Options.Plain; remove one of the two", name)
+		if slices.Contains(c.options.Plain, name) || c.unsigned(name) {
+			return fmt.Errorf("property %s has the tag and is in Options.Plain or Unsigned; remove one of the two", name)
 		}
 	}
 	for _, name := range known {
@@ -155,10 +133,13 @@ func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
 	return nil
 }
 
-// fits refuses a second encryption, and patterns that move an encrypted property out of the row before it can be
-// encrypted.
+// fits refuses a second encryption, patterns that move an encrypted property out of the row before it can be
+// encrypted, and an unsigned property of which a pattern requires that it is signed.
 func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
 	for _, p := range all {
+		if i := slices.IndexFunc(p.Seals, c.unsigned); i >= 0 {
+			return fmt.Errorf("property %s is in Options.Unsigned, but pattern %q requires that it is signed; remove it from the list", p.Seals[i], p.Name)
+		}
 		if other, ok := p.Pattern.(*rowCipher); ok && other != c {
 			return fmt.Errorf("pattern %q already encrypts these entities; give a repository only one Encryption", p.Name)
 		}
@@ -194,21 +175,17 @@ func (c *rowCipher) declared(key tables.Key, property string) bool {
 	if slices.Contains(c.tagged, property) {
 		return true
 	}
-	return c.options.Resolver != nil && !slices.Contains(c.options.Plain, property) && c.options.Resolver(key.Partition, key.Row, property)
+	return c.options.Resolver != nil && !slices.Contains(c.options.Plain, property) && !c.unsigned(property) && c.options.Resolver(key.Partition, key.Row, property)
 }
 
-// signs reports whether a property that is not encrypted is to be signed.
-func (c *rowCipher) signs(key tables.Key, property string) bool {
-	if slices.Contains(c.signed, property) || slices.Contains(c.sealed, property) {
-		return true
-	}
-	return c.options.Sign != nil && c.options.Sign(key.Partition, key.Row, property)
+// unsigned reports whether a property is neither encrypted nor signed.
+func (c *rowCipher) unsigned(property string) bool {
+	return slices.Contains(c.options.Unsigned, property)
 }
 
-// place returns the location to which the values of an entity are bound. The table's name is in lower case,
-// since table names ignore case.
+// place returns the location to which the values of an entity are bound.
 func (c *rowCipher) place(ctx context.Context, key tables.Key) (place, error) {
-	at := place{scope: c.options.Scope, table: strings.ToLower(c.table), partition: key.Partition, row: key.Row}
+	at := place{scope: c.options.Scope, location: locationOf(c.table, key)}
 	if c.options.Context == nil {
 		return at, nil
 	}
@@ -225,7 +202,7 @@ func (c *rowCipher) filterable(property string) bool {
 	if isOurs(property) || slices.Contains(c.tagged, property) {
 		return false
 	}
-	return c.options.Resolver == nil || slices.Contains(c.options.Plain, property)
+	return c.options.Resolver == nil || slices.Contains(c.options.Plain, property) || c.unsigned(property)
 }
 
 // protects returns how a property is protected.
@@ -233,34 +210,25 @@ func (c *rowCipher) protects(entity tables.Key, property string) driver.Protecti
 	switch {
 	case c.declared(entity, property):
 		return driver.Encrypted
-	case c.signs(entity, property):
-		return driver.Signed
+	case c.unsigned(property):
+		return driver.Unprotected
 	}
-	return driver.Unprotected
+	return driver.Signed
 }
 
 const tagTable = "table"
 
-// The values of the tag driver.EncryptTag.
-const (
-	tagEncrypt = "true"
-	tagSign    = "sign"
-)
-
-// taggedProperties lists the properties whose fields have the tag driver.EncryptTag, by the value of the tag. It
-// refuses a tag that would have no effect, because the property would be stored in plaintext, which the author of the
-// type does not expect.
-func taggedProperties(t reflect.Type) (map[string][]string, error) {
-	tagged := map[string][]string{}
-	var names []string
+// taggedProperties lists the properties whose fields have the tag driver.EncryptTag, sorted. It refuses a tag that
+// would have no effect, because the property would be stored in plaintext, which the author of the type does not
+// expect.
+func taggedProperties(t reflect.Type) (names []string, err error) {
 	visible := map[string]bool{}
 	for _, field := range reflect.VisibleFields(t) {
 		visible[fmt.Sprint(field.Index)] = true
-		value, err := tagOf(t, field)
-		if err != nil {
-			return nil, err
-		}
-		if value == "" {
+		if tagged, err := isTagged(t, field); err != nil || !tagged {
+			if err != nil {
+				return nil, err
+			}
 			continue
 		}
 		name, options, _ := strings.Cut(field.Tag.Get(tagTable), ",")
@@ -273,25 +241,20 @@ func taggedProperties(t reflect.Type) (map[string][]string, error) {
 			return nil, fmt.Errorf("two fields of %s are stored as property %s; rename one in its tag", t, name)
 		}
 		names = append(names, name)
-		tagged[value] = append(tagged[value], name)
 	}
-	if err := checkNested(t, nil, visible, nil); err != nil {
-		return nil, err
-	}
-	slices.Sort(tagged[tagEncrypt])
-	slices.Sort(tagged[tagSign])
-	return tagged, nil
+	slices.Sort(names)
+	return names, checkNested(t, nil, visible, nil)
 }
 
-// tagOf returns tagEncrypt, tagSign, or "" if the field has neither.
-func tagOf(t reflect.Type, field reflect.StructField) (string, error) {
+// isTagged reports whether a field is to be encrypted.
+func isTagged(t reflect.Type, field reflect.StructField) (bool, error) {
 	switch value, tagged := field.Tag.Lookup(driver.EncryptTag); {
 	case !tagged || value == "false":
-		return "", nil
-	case value == tagEncrypt || value == tagSign:
-		return value, nil
+		return false, nil
+	case value == "true":
+		return true, nil
 	default:
-		return "", fmt.Errorf("field %s of %s has the tag %s:%q; it must be true, sign or false", field.Name, t, driver.EncryptTag, value)
+		return false, fmt.Errorf("field %s of %s has the tag %s:%q; it must be true or false", field.Name, t, driver.EncryptTag, value)
 	}
 }
 
@@ -311,7 +274,7 @@ func checkNested(t reflect.Type, index []int, visible map[string]bool, path []re
 		_, named := field.Tag.Lookup(tagTable)
 		top := len(path) == 1
 		property := top || index != nil && visible[fmt.Sprint(at)]
-		if value, err := tagOf(t, field); err != nil || value != "" && !property {
+		if tagged, err := isTagged(t, field); err != nil || tagged && !property {
 			return fmt.Errorf("field %s of %s has the tag but is not a property of its own (%v); remove the tag", field.Name, t, err)
 		}
 		if !field.Anonymous || named {

@@ -1,9 +1,7 @@
 package encryption
 
 import (
-	"bytes"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -17,9 +15,6 @@ var (
 	KeyUnwrap = keyUnwrap
 	NewSalt   = newSalt
 )
-
-// ValueNonce is the nonce of the value at a place.
-func ValueNonce(index uint16) []byte { return valueNonce(index) }
 
 // SetNow sets the registry's clock.
 func (r *Registry) SetNow(now func() time.Time) {
@@ -52,80 +47,23 @@ func (r *Registry) OpenRows(ctx context.Context, rows *RegistryRows) (DataKeyID,
 	return id, key, r.state.checkCurrent(current, heldKey{newSecret(key), rows.State})
 }
 
-// SealUnder makes a row under a given salt and data key, so that it is the same each time: properties encrypted and signed, and copies.
-func SealUnder(key []byte, id DataKeyID, salt [32]byte, scope, table, partition, row string, required map[string]string, encrypted, signed tables.Properties,
-	copies []tables.Key, padding int) (sealed [][]byte, seal []byte, err error) {
-	o := origin{version: version2, key: id, salt: salt}
-	keys, err := derive(key, domainValue(version2), id, &salt)
-	if err != nil {
-		return nil, nil, err
-	}
-	copy(o.commitment[:], keys.commitment)
-	at := place{scope, table, partition, row, encodeContext(required)}
-	var c contents
-	for i, p := range encrypted {
-		sealed = append(sealed, keys.seal(o, at.context(domainValue(version2), version2), p.Name, i, p.Value, padding))
-		c.names = append(c.names, p.Name)
-	}
-	for _, p := range signed {
-		c.signed = append(c.signed, signedValue{p.Name, keys.signedDigest(p.Name, p.Value)})
-	}
-	for _, key := range copies {
-		c.copies = append(c.copies, keys.copyDigest(table, key))
-	}
-	slices.SortFunc(c.copies, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
-	return sealed, keys.appendSeal(o, at, &c), nil
-}
-
 // Uncommitted makes a row of one value, and an empty stream, which are right in all but the key commitment.
-func Uncommitted(key []byte, id DataKeyID, table string, entity tables.Key, name string, v tables.Value) (value, seal, stream []byte, err error) {
-	o, keys, err := newWrite(key, domainValue(version2), version2, id)
+func Uncommitted(key []byte, id DataKeyID, table *tables.Table, entity tables.Key, name string, v tables.Value) (value, seal, stream []byte, err error) {
+	o, keys, err := newWrite(key, domainValue, id)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	o.commitment[0] ^= 1
-	at := place{table: table, partition: entity.Partition, row: entity.Row}
-	value, seal = keys.seal(o, at.context(domainValue(version2), version2), name, 0, v, 1), keys.appendSeal(o, at, &contents{names: []string{name}})
-	if o, keys, err = newWrite(key, domainStream, version1, id); err != nil {
+	at := place{location: locationOf(table, entity)}
+	value, seal = keys.seal(o, at.context(domainValue), name, v, 1), keys.appendSeal(o, at, &contents{names: []string{name}})
+	if o, keys, err = newWrite(key, domainStream, id); err != nil {
 		return nil, nil, nil, err
 	}
 	o.commitment[0] ^= 1
 	h := header{kind: kindStream, origin: o}
 	stream = h.append(nil)
 	c := Stream{}.chunks(keys, nil, stream)
-	return value, seal, keys.aead.Seal(stream, chunkNonce(0, true), nil, c.data), nil
-}
-
-// SealVersion1 makes a row of one value as version 1 did.
-func SealVersion1(key []byte, id DataKeyID, table string, entity tables.Key, name string, v tables.Value) (value, seal []byte, err error) {
-	o, keys, err := newWrite(key, domainValue(version1), version1, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	at := place{table: table, partition: entity.Partition, row: entity.Row}
-	h := header{kind: kindSeal, origin: o}
-	seal = appendName(appendCount(h.append(nil), 1), name)
-	seal = append(seal, keys.sealMAC(at, version1, seal)...)
-	return keys.seal(o, at.context(domainValue(version1), version1), name, 0, v, 1), seal, nil
-}
-
-// SealRowVersion1 makes a row of several values as version 1 did, under keys of its own.
-func SealRowVersion1(key []byte, id DataKeyID, table string, entity tables.Key, p tables.Properties) (tables.Properties, error) {
-	o, keys, err := newWrite(key, domainValue(version1), version1, id)
-	if err != nil {
-		return nil, err
-	}
-	at := place{table: table, partition: entity.Partition, row: entity.Row}
-	required := at.context(domainValue(version1), version1)
-	h := header{kind: kindSeal, origin: o}
-	seal := appendCount(h.append(nil), len(p))
-	out := make(tables.Properties, 0, len(p)+1)
-	for i, property := range p {
-		out = append(out, tables.Property{Name: property.Name, Value: tables.Binary(keys.seal(o, required, property.Name, i, property.Value, 0))})
-		seal = appendName(seal, property.Name)
-	}
-	seal = append(seal, keys.sealMAC(at, version1, seal)...)
-	return append(out, tables.Property{Name: SealProperty, Value: tables.Binary(seal)}), nil
+	return value, seal, keys.aead.Seal(stream, nil, nil, c.at(0, true)), nil
 }
 
 // EncodeContext is what a required context is bound as.

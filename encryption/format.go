@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -18,19 +19,19 @@ import (
 // Every encrypted value, seal and stream begins with a header of 88 bytes:
 //
 //	 0   3  "TPE"
-//	 3   1  format version: 2 of values and seals (1 is read), 1 of streams
+//	 3   1  format version, 1
 //	 4   1  kind: 1 a property's value, 2 a row's seal, 3 a stream
 //	 5   1  type code of the value (codeString and so on); 0 for a seal and a stream
-//	 6   2  index of the property among the row's encrypted ones, sorted by name, big endian; 0 for a seal and a stream
+//	 6   2  0
 //	 8  16  id of the data key
 //	24  32  salt of the write
 //	56  32  key commitment
 //
-// In a value, ciphertext and tag (16 bytes) follow; seal.go and stream.go say what follows in a seal and in a stream.
+// In a value, nonce (12 bytes), ciphertext and tag (16 bytes) follow; seal.go and stream.go say what follows in a seal
+// and in a stream.
 const (
 	headerSize = 88
-	version1   = 1
-	version2   = 2
+	version    = 1
 
 	kindValue  = 1
 	kindSeal   = 2
@@ -38,7 +39,7 @@ const (
 
 	saltSize = 32
 	keySize  = 32
-	tagSize  = 16
+	overhead = 28 // nonce and tag of AES-GCM
 )
 
 const magic = "TPE"
@@ -59,7 +60,6 @@ func parseDataKeyID(text string) (id DataKeyID, ok bool) {
 
 // origin holds the parts of a header that the values and the seal of one write have in common.
 type origin struct {
-	version    byte
 	key        DataKeyID
 	salt       [saltSize]byte
 	commitment [keySize]byte
@@ -67,14 +67,12 @@ type origin struct {
 
 type header struct {
 	kind, typeCode byte
-	index          uint16
 	origin
 }
 
 func (h *header) append(dst []byte) []byte {
 	dst = append(dst, magic...)
-	dst = append(dst, h.version, h.kind, h.typeCode)
-	dst = binary.BigEndian.AppendUint16(dst, h.index)
+	dst = append(dst, version, h.kind, h.typeCode, 0, 0)
 	dst = append(dst, h.key[:]...)
 	dst = append(dst, h.salt[:]...)
 	return append(dst, h.commitment[:]...)
@@ -86,17 +84,17 @@ func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	if len(b) < headerSize {
 		return header{}, nil, false
 	}
-	h.version, h.kind, h.typeCode, h.index = b[3], b[4], b[5], binary.BigEndian.Uint16(b[6:])
+	h.kind, h.typeCode = b[4], b[5]
 	copy(h.key[:], b[8:])
 	copy(h.salt[:], b[24:])
 	copy(h.commitment[:], b[56:])
-	return h, b[headerSize:], hasHeader(b) && h.kind == kind && (kind != kindStream || h.version == version1)
+	return h, b[headerSize:], hasHeader(b) && h.kind == kind
 }
 
 // hasHeader reports whether a binary value has the header of this package. A value that is not encrypted must not
 // have it.
 func hasHeader(b []byte) bool {
-	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && (b[len(magic)] == version1 || b[len(magic)] == version2)
+	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && b[len(magic)] == version
 }
 
 // appendFields appends each text with its length, so that different lists of texts never have the same encoding.
@@ -108,20 +106,27 @@ func appendFields(dst []byte, texts ...string) []byte {
 	return dst
 }
 
+// location names a row by account, table and key.
+type location struct {
+	account, table, partition, row string
+}
+
+// locationOf returns the location of a row. The table's name is in lower case, since table names ignore case.
+func locationOf(table *tables.Table, key tables.Key) location {
+	return location{table.Account().Identity(), strings.ToLower(table.Name()), key.Partition, key.Row}
+}
+
 // place is what a value is bound to, besides its header: a value that somebody moved to another place is not authentic.
 type place struct {
-	scope, table, partition, row string
-	required                     string // the encoded result of Options.Context; version 1 does not bind it
+	scope string
+	location
+	required string // the encoded result of Options.Context
 }
 
 // context begins the associated data of a value and the MAC input of a seal.
-func (p place) context(domain string, version byte) []byte {
+func (p place) context(domain string) []byte {
 	b := make([]byte, 0, 256+len(p.partition)+len(p.row)+len(p.required))
-	b = appendFields(b, domain, p.scope, p.table, p.partition, p.row)
-	if version > version1 {
-		b = appendFields(b, p.required)
-	}
-	return b
+	return appendFields(b, domain, p.scope, p.account, p.table, p.partition, p.row, p.required)
 }
 
 // encodeContext encodes the result of Options.Context. Different maps have different encodings; that of an empty map is "".
@@ -134,26 +139,14 @@ func encodeContext(pairs map[string]string) string {
 }
 
 // A domain begins the input of a key derivation, MAC or hash, and the associated data of a ciphertext. Each purpose
-// and each version has its own, so a result made for one purpose is not valid for another.
+// has its own, so a result made for one purpose is not valid for another.
 const (
+	domainValue  = "tablepatterns/encryption/1/value"
+	domainSeal   = "tablepatterns/encryption/1/seal"
 	domainStream = "tablepatterns/encryption/1/stream"
-	domainSigned = "tablepatterns/encryption/2/signed"
-	domainCopy   = "tablepatterns/encryption/2/copy"
+	domainSigned = "tablepatterns/encryption/1/signed"
+	domainCopy   = "tablepatterns/encryption/1/copy"
 )
-
-func domainValue(version byte) string {
-	if version == version1 {
-		return "tablepatterns/encryption/1/value"
-	}
-	return "tablepatterns/encryption/2/value"
-}
-
-func domainSeal(version byte) string {
-	if version == version1 {
-		return "tablepatterns/encryption/1/seal"
-	}
-	return "tablepatterns/encryption/2/seal"
-}
 
 // The plaintext of a value is its type code, its octets, 0x80, and zeros up to a multiple of Options.Padding:
 //
@@ -277,13 +270,13 @@ func unpad(b []byte) ([]byte, bool) {
 }
 
 // seal encrypts one value.
-func (k *writeKeys) seal(o origin, context []byte, name string, index int, v tables.Value, multiple int) []byte {
+func (k *writeKeys) seal(o origin, context []byte, name string, v tables.Value, multiple int) []byte {
 	plain, code := appendValue(make([]byte, 0, 64), v)
 	plain = pad(plain, multiple)
-	h := header{kind: kindValue, typeCode: code, index: uint16(index), origin: o}
-	out := h.append(make([]byte, 0, headerSize+len(plain)+tagSize))
+	h := header{kind: kindValue, typeCode: code, origin: o}
+	out := h.append(make([]byte, 0, headerSize+len(plain)+overhead))
 	data := append(appendFields(bytes.Clone(context), name), out...)
-	return k.aead.Seal(out, valueNonce(h.index), plain, data)
+	return k.aead.Seal(out, nil, plain, data)
 }
 
 // open decrypts the result of seal. It makes all checks even if one fails, so that its time does not show which one did.
@@ -292,7 +285,7 @@ func (k *writeKeys) open(h header, context []byte, name string, stored []byte) (
 		stored = make([]byte, headerSize)
 	}
 	data := append(appendFields(bytes.Clone(context), name), stored[:headerSize]...)
-	plain, err := k.aead.Open(nil, valueNonce(h.index), stored[headerSize:], data)
+	plain, err := k.aead.Open(nil, nil, stored[headerSize:], data)
 	committed := k.commits(&h.origin)
 	if err != nil || !committed {
 		return v, false

@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/binary"
 	"fmt"
 	"hash"
 	"io"
@@ -46,18 +45,19 @@ func expand(key, salt []byte, info string, n int) ([]byte, error) {
 	return hkdf.Key(sha256.New, key, salt, info, n)
 }
 
-// newAEAD makes AES-GCM with nonces of 12 bytes and tags of 16 bytes.
+// newAEAD makes AES-GCM with tags of 16 bytes, which puts a random nonce of 12 bytes before each ciphertext: FIPS 140-3
+// approves AES-GCM only if the cryptographic module itself chooses the nonce.
 func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCM(block)
+	return cipher.NewGCMWithRandomNonce(block)
 }
 
 // newWrite draws a random salt and derives the keys of a write.
-func newWrite(dataKey []byte, domain string, version byte, id DataKeyID) (origin, *writeKeys, error) {
-	o := origin{version: version, key: id, salt: newSalt()}
+func newWrite(dataKey []byte, domain string, id DataKeyID) (origin, *writeKeys, error) {
+	o := origin{key: id, salt: newSalt()}
 	keys, err := derive(dataKey, domain, id, &o.salt)
 	if err != nil {
 		return o, nil, err
@@ -83,13 +83,6 @@ func hmacOf(key []byte, input ...[]byte) []byte {
 		mac.Write(b)
 	}
 	return mac.Sum(nil)
-}
-
-// valueNonce returns the nonce of a value. No nonce repeats under one key: a key serves one write, in which each index occurs once.
-func valueNonce(index uint16) []byte {
-	nonce := make([]byte, 12)
-	binary.BigEndian.PutUint16(nonce[10:], index)
-	return nonce
 }
 
 const redacted = "REDACTED"

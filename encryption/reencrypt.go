@@ -23,7 +23,7 @@ import (
 )
 
 // Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data key:
-// entities under an older data key or format version, in plaintext (with Options.AcceptPlaintext), or of the old
+// entities under an older data key, in plaintext (with Options.AcceptPlaintext), or of the old
 // libraries (with Options.Legacy). It writes each under its ETag, so other programs may continue to write; they use
 // the current key once their TTL has expired. It writes the entities of a partition in change sets. If a set fails,
 // it writes its entities one by one, so that an entity that changes all the time delays only itself. The other
@@ -71,8 +71,8 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 	return patterns.Rewrite(ctx, host, job, options)
 }
 
-// outdated reports whether to rewrite an entity: it is not encrypted under the current data key in version 2, or has
-// a declared property that is not protected. whole means that all properties were read; known is false if those that
+// outdated reports whether to rewrite an entity: it is not encrypted under the current data key, has a property that is
+// declared as encrypted and only signed, or one that the seal does not list. whole means that all properties were read; known is false if those that
 // were read do not show whether the entity is outdated. outdated does not check the seal's MAC: a forged seal causes
 // at most a wrong decision about one write, and the next read detects it.
 func (c *rowCipher) outdated(current DataKeyID, entity tables.Key, p tables.Properties, whole bool) (outdated, known bool) {
@@ -81,7 +81,7 @@ func (c *rowCipher) outdated(current DataKeyID, entity tables.Key, p tables.Prop
 	}
 	stored, _ := p.Get(SealProperty).Bytes()
 	seal, ok := parseSeal(stored)
-	if !ok || seal.key != current || seal.version != version2 {
+	if !ok || seal.key != current || slices.ContainsFunc(seal.signed, func(v signedValue) bool { return c.declared(entity, v.name) }) {
 		return true, true
 	}
 	if !c.options.AcceptPlaintext {
@@ -89,8 +89,7 @@ func (c *rowCipher) outdated(current DataKeyID, entity tables.Key, p tables.Prop
 	}
 	return slices.ContainsFunc(p, func(property tables.Property) bool {
 		_, sealed := slices.BinarySearch(seal.names, property.Name)
-		return !sealed && seal.signedIndex(property.Name) < 0 && !isOurs(property.Name) &&
-			(c.declared(entity, property.Name) || c.signs(entity, property.Name))
+		return !sealed && seal.signedIndex(property.Name) < 0 && !isOurs(property.Name) && !c.unsigned(property.Name)
 	}), true
 }
 
@@ -180,7 +179,7 @@ func countBlobs(ctx context.Context, blobs *container.Client, items []*container
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(blobsAtOnce)
 	for _, item := range items {
-		if item.Name == nil || item.Properties == nil || item.Properties.ContentLength == nil || *item.Properties.ContentLength < headerSize+tagSize {
+		if item.Name == nil || item.Properties == nil || item.Properties.ContentLength == nil || *item.Properties.ContentLength < headerSize+overhead {
 			continue
 		}
 		group.Go(func() error {

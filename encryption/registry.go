@@ -24,7 +24,7 @@ import (
 //	datakeys      beacon_email                          Wrapped WrappedBy Algorithm State="active" Check Created
 //	datakeys      current                               DataKey=5f0a... Since Check
 //
-// Check is a MAC under the key itself: it binds the row to its registry, table and state, so a row copied
+// Check is a MAC under the key itself: it binds the row to its registry, account, table and state, so a row copied
 // from elsewhere is refused. docs/reference/encryption.md describes it, and RegistryOptions determine which
 // rows are accepted.
 //
@@ -54,10 +54,6 @@ type RegistryOptions struct {
 	// TrustTable also accepts, if Trusted is nil, keys wrapped with RSA or an unknown algorithm. Then anybody who can
 	// write the registry's table and has the public half of the wrapping key can insert a data key that they know.
 	TrustTable bool
-	// AcceptUnbound also accepts, if Trusted is nil, rows of earlier versions, whose Check does not cover registry,
-	// table and state: anybody who can write the table can copy such a row from another registry with the same wrapping
-	// key. Rewrap binds all rows; clear AcceptUnbound after it.
-	AcceptUnbound bool
 }
 
 const (
@@ -75,7 +71,7 @@ type registry struct {
 	trusted []DataKeyID
 	now     func() time.Time
 
-	trustTable, acceptUnbound bool // have an effect only if trusted is empty
+	trustTable bool // has an effect only if trusted is empty
 
 	keyRows     *tables.Rows[keyRow]
 	currentRows *tables.Rows[currentRow]
@@ -93,7 +89,7 @@ func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptio
 		options = &RegistryOptions{}
 	}
 	r := &registry{table: table, wrapper: wrapper, name: cmp.Or(options.Name, defaultRegistry), trusted: slices.Clone(options.Trusted),
-		trustTable: options.TrustTable, acceptUnbound: options.AcceptUnbound, now: time.Now}
+		trustTable: options.TrustTable, now: time.Now}
 	ttl, uses := cmp.Or(options.TTL, defaultTTL), cmp.Or(options.MaxUses, defaultUses)
 	switch {
 	case table == nil || wrapper == nil:
@@ -140,7 +136,7 @@ type keyRow struct {
 	Wrapped              []byte
 	WrappedBy            string
 	Algorithm            string
-	State                string // stateActive or stateRetired; "" in a row of an earlier version, whose Check does not cover the state
+	State                string // stateActive or stateRetired
 	Check                []byte // binds the wrapped key to this row
 	Created              time.Time
 }

@@ -145,11 +145,11 @@ func TestRewrap(t *testing.T) {
 	if n, err := both.Rewrap(ctx); n != 0 || err != nil {
 		t.Errorf("again: %d keys, %v", n, err)
 	}
-	v.rotate(t, "v2")
+	v.rotate(t, secondVersion)
 	if n, err := both.Rewrap(ctx); n != 3 || err != nil {
 		t.Errorf("to a new version of the key: %d keys, %v", n, err)
 	}
-	delete(v.versions, "v1")
+	delete(v.versions, firstVersion)
 	alone := w.open(t, v.wrapper(t, nil), &encryption.RegistryOptions{TrustTable: true})
 	harness.Check(t, alone.Check(ctx))
 	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), alone, nil))
@@ -167,7 +167,7 @@ func TestRewrap(t *testing.T) {
 	if err := reader.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Check") {
 		t.Errorf("a write without the wrapping key: %v", err)
 	}
-	if err := old.Check(ctx); !errors.Is(err, tables.ErrWiring) || strings.Count(err.Error(), vaultKeyID+"/v2") != 3 {
+	if err := old.Check(ctx); !errors.Is(err, tables.ErrWiring) || strings.Count(err.Error(), vaultKeyID+"/"+secondVersion) != 3 {
 		t.Errorf("Check: %v", err)
 	}
 	if _, err := old.Rewrap(ctx); !errors.Is(err, tables.ErrWiring) {

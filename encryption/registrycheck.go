@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,20 +14,18 @@ import (
 
 // In the row of a key, the property Check is HMAC-SHA256, with the key itself, over
 //
-//	"tablepatterns/encryption/2/registry", name of the registry, table in lower case, row key, id of the key, State, Created
+//	"tablepatterns/encryption/1/registry", name of the registry, account, table in lower case, row key, id of the key, State, Created
 //
 // each text preceded by 4 bytes of length, Created as milliseconds since 1970 in 8 bytes, big endian. In the
 // row "current", Check is HMAC-SHA256, with the key that the row names, over
 //
-//	"tablepatterns/encryption/2/current", name of the registry, table in lower case, id of the key, Since
+//	"tablepatterns/encryption/1/current", name of the registry, account, table in lower case, id of the key, Since
 //
 // So a wrapped key is valid only in its own row of its own registry, with its own state, and only somebody
 // who has a key can name it as current. A key is active until CreateDataKey creates the next one, which
 // retires it in the same transaction. A retired key still decrypts, but a program that reads its row does not
 // write under it, even if the row "current" names it; with RegistryOptions.Trusted, only that list decides which key is
 // used.
-// A row without a State is from an earlier version: its Check covers "tablepatterns/encryption/1/registry", with no
-// length before it, and then the row key as above.
 //
 // An attacker who can write the table can restore a row that was valid once. A deleted key that is restored from a
 // backup decrypts again. This is intended: restored data needs its key. If the row "current" and the row of its
@@ -39,8 +36,8 @@ const (
 	stateActive  = "active"
 	stateRetired = "retired"
 
-	domainRegistry = "tablepatterns/encryption/2/registry"
-	domainCurrent  = "tablepatterns/encryption/2/current"
+	domainRegistry = "tablepatterns/encryption/1/registry"
+	domainCurrent  = "tablepatterns/encryption/1/current"
 )
 
 // heldKey is an unwrapped key in memory, with the state in its row.
@@ -49,40 +46,32 @@ type heldKey struct {
 	state string
 }
 
-// checkOf computes the Check of a key's row. A row without a State gets the Check of an earlier version.
+// checkOf computes the Check of a key's row.
 func (r *registry) checkOf(key []byte, row *keyRow) []byte {
-	if row.State == "" {
-		return hmacOf(key, appendFields([]byte("tablepatterns/encryption/1/registry"), row.RowKey))
-	}
-	fields := appendFields(nil, domainRegistry, r.name, r.tableName(), row.RowKey, idOf(key).String(), row.State)
+	at := locationOf(r.table, tables.Key{Row: row.RowKey})
+	fields := appendFields(nil, domainRegistry, r.name, at.account, at.table, at.row, idOf(key).String(), row.State)
 	return hmacOf(key, binary.BigEndian.AppendUint64(fields, uint64(row.Created.UnixMilli())))
 }
 
 // currentCheck computes the Check of the row "current".
 func (r *registry) currentCheck(key []byte, since time.Time) []byte {
-	fields := appendFields(nil, domainCurrent, r.name, r.tableName(), idOf(key).String())
+	at := locationOf(r.table, tables.Key{})
+	fields := appendFields(nil, domainCurrent, r.name, at.account, at.table, idOf(key).String())
 	return hmacOf(key, binary.BigEndian.AppendUint64(fields, uint64(since.UnixMilli())))
 }
-
-// tableName returns the table's name in lower case, as it is authenticated, since table names ignore case.
-func (r *registry) tableName() string { return strings.ToLower(r.table.Name()) }
 
 // admits refuses a row that may have been made by somebody without the wrapping key, or for another registry. With
 // RegistryOptions.Trusted it accepts any such row, since the caller then compares the key's id with the list.
 func (r *registry) admits(row *keyRow) error {
 	switch {
-	case row.State != "" && row.State != stateActive && row.State != stateRetired:
+	case row.State != stateActive && row.State != stateRetired:
 		return fmt.Errorf("%w: the row's State must be %q or %q; restore the row from a backup", tables.ErrGarbled, stateActive, stateRetired)
 	case len(r.trusted) > 0:
 	case !isSymmetric(row.Algorithm) && !r.trustTable:
 		return fmt.Errorf("%w: the key is wrapped with %q, which needs only a public key, so anybody may have made it; add its id to RegistryOptions.Trusted, or set TrustTable", tables.ErrWiring, row.Algorithm)
-	case row.State == "" && !r.acceptUnbound:
-		return errUnbound
 	}
 	return nil
 }
-
-var errUnbound = fmt.Errorf("%w: the row is from a version whose Check did not cover registry, table and state; set RegistryOptions.AcceptUnbound and run Rewrap, which binds all rows", tables.ErrWiring)
 
 // isSymmetric reports whether only somebody who has the secret wrapping key can wrap with the algorithm. With RSA, the public half is
 // enough.
@@ -114,15 +103,12 @@ func (r *registry) writable(ctx context.Context) (DataKeyID, error) {
 
 // checkCurrent checks the row "current" against the key that it names.
 func (r *registry) checkCurrent(row *currentRow, key heldKey) error {
-	bound := len(row.Check) > 0
 	switch {
-	case !bound && !r.acceptUnbound && len(r.trusted) == 0:
-		return errUnbound
-	case bound && !hmac.Equal(r.currentCheck(key.bytes(), row.Since), row.Check):
+	case !hmac.Equal(r.currentCheck(key.bytes(), row.Since), row.Check):
 		return fmt.Errorf("%w: the registry's row %q does not match its Check; call Registry.CreateDataKey to name a new key", tables.ErrGarbled, rowCurrent)
 	case key.state == stateRetired:
 		return fmt.Errorf("%w: the registry's row %q names data key %s, which is retired; call Registry.CreateDataKey", tables.ErrGarbled, rowCurrent, row.DataKey)
-	case bound && !r.newest.advance(row.Since):
+	case !r.newest.advance(row.Since):
 		return fmt.Errorf("%w: the registry's row %q is older than one that this program has used: somebody has restored it; call Registry.CreateDataKey", tables.ErrGarbled, rowCurrent)
 	}
 	return nil

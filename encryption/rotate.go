@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -100,7 +99,7 @@ func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, t
 		return nil, time.Time{}, nil
 	case err != nil:
 		return nil, time.Time{}, err
-	case len(current.Check) > 0 && !hmac.Equal(r.currentCheck(key, current.Since), current.Check):
+	case !hmac.Equal(r.currentCheck(key, current.Since), current.Check):
 		return nil, time.Time{}, nil
 	}
 	row.State = stateRetired
@@ -140,22 +139,16 @@ func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentR
 // wrapper is new, the registry no longer needs the old wrapping key afterwards. Encrypted entities are not changed.
 // Rewrap returns the number of keys that it wrote; it skips keys that are already under the newest version of the
 // wrapping key, so it can be repeated after a crash. It replaces a wrapped key only after it has unwrapped the new
-// form successfully. If RegistryOptions.AcceptUnbound or Trusted accepts rows without a complete Check, Rewrap adds
-// one, which binds them to the registry. Requests: 3, and 1 more for each 1,000 keys; for each key 1 to unwrap and 1
-// to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound "current" 1 to read, 1 to unwrap and
-// 1 to write.
+// form successfully. Requests: 2, and 1 more for each 1,000 keys; for each key 1 to unwrap and 1 to wrap; for each
+// changed key 1 more to unwrap and 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
-	current, id, err := r.state.readCurrent(ctx)
-	if err != nil && !unreadable(err) {
-		return 0, err
-	}
 	written := 0
 	for _, prefix := range []string{prefixKey, prefixBeacon} {
 		for row, err := range r.state.rows(ctx, prefix) {
 			if err != nil {
 				return written, err
 			}
-			changed, err := r.state.rewrap(ctx, row, id)
+			changed, err := r.state.rewrap(ctx, row)
 			if err != nil {
 				return written, keyError("Rewrap", row, err)
 			}
@@ -172,28 +165,11 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 			written++
 		}
 	}
-	if current != nil && len(current.Check) == 0 && !id.IsZero() {
-		return written, r.state.bindCurrent(ctx, current, id)
-	}
 	return written, nil
 }
 
-// bindCurrent adds a Check to the row "current" that an earlier version of the library wrote without one.
-func (r *registry) bindCurrent(ctx context.Context, row *currentRow, id DataKeyID) error {
-	r.keys.forget(id) // the cached key was read before Rewrap has bound its row
-	key, err := r.dataKey(ctx, id)
-	if err != nil {
-		return err
-	}
-	row.Check = r.currentCheck(key, row.Since)
-	if err := r.currentRows.Replace(ctx, row); !errors.Is(err, tables.ErrConflict) {
-		return err
-	}
-	return nil // a concurrent writer has bound the row, or has named another key
-}
-
-// rewrap wraps a key again, puts it into its row, and binds the row.
-func (r *registry) rewrap(ctx context.Context, row *keyRow, current DataKeyID) (changed bool, err error) {
+// rewrap wraps a key again and puts it into its row.
+func (r *registry) rewrap(ctx context.Context, row *keyRow) (changed bool, err error) {
 	key, err := r.unwrap(ctx, row)
 	if err != nil {
 		return false, err
@@ -202,17 +178,10 @@ func (r *registry) rewrap(ctx context.Context, row *keyRow, current DataKeyID) (
 		return false, errNotTrusted(id) // do not wrap an attacker's key under an AES key, which would make it look like one of the registry's
 	}
 	wrapped, err := r.wrapper.Wrap(ctx, key)
-	if err != nil || wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm && row.State != "" {
+	if err != nil || wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm {
 		return false, err
 	}
 	row.Wrapped, row.WrappedBy, row.Algorithm = wrapped.Bytes, wrapped.KeyID, wrapped.Algorithm
-	if row.State == "" {
-		row.State = stateActive
-		if strings.HasPrefix(row.RowKey, prefixKey+"_") && row.RowKey != keyRowKey(current) {
-			row.State = stateRetired
-		}
-	}
-	row.Check = r.checkOf(key, row)
 	again, err := r.unwrap(ctx, row) // test the new form before it replaces the old one, which may be the only form that can be unwrapped
 	if err == nil && subtle.ConstantTimeCompare(again, key) != 1 {
 		err = errNotWrapped()
@@ -240,14 +209,16 @@ func (r *Registry) Check(ctx context.Context) error {
 				return errors.Join(append(problems, err)...)
 			}
 			key, err := r.state.unwrap(ctx, row)
-			id := idOf(key)
-			if err == nil && !r.state.trusts(id) {
-				err = errNotTrusted(id)
+			if err == nil {
+				id := idOf(key)
+				found[id] = true
+				if !r.state.trusts(id) {
+					err = errNotTrusted(id)
+				}
 			}
 			if err != nil {
 				problems = append(problems, keyError("Check", row, err))
 			}
-			found[id] = true
 			if row.RowKey == keyRowKey(current) {
 				found[current] = true
 				if err == nil && len(r.state.trusted) == 0 { // with Trusted, writes ignore the row "current"

@@ -2,6 +2,7 @@ package encryption
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"slices"
@@ -14,7 +15,7 @@ import (
 
 // store encrypts the declared properties of an entity under keys of this write, and adds the seal, which lists the entity's copies. A
 // dry run makes no request: it uses a random data key, since only the size of its result matters.
-func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyPlace, dryRun bool, p tables.Properties) (tables.Properties, error) {
+func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []location, dryRun bool, p tables.Properties) (tables.Properties, error) {
 	var held contents
 	for i := range p {
 		switch encoded, binary := p[i].Value.Bytes(); {
@@ -38,48 +39,39 @@ func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyP
 			return nil, err
 		}
 	}
-	o, keys, err := newWrite(key, domainValue(version2), version2, id)
+	o, keys, err := newWrite(key, domainValue, id)
 	if err != nil {
 		return nil, err
 	}
 	for _, copied := range copies {
-		held.copies = append(held.copies, keys.copyDigest(copied.table, copied.key))
+		held.copies = append(held.copies, keys.copyDigest(copied))
 	}
 	slices.SortFunc(held.copies, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
 	return c.seal(p, &held, at, o, keys), nil
 }
 
-// copyPlace is the location of a copy of an entity.
-type copyPlace struct {
-	table string
-	key   tables.Key
-}
-
 // copiesOf lists the rows that hold copies of the entity. It ignores the error of a key function that refuses the entity, because the
 // repository then refuses the whole change.
-func copiesOf[T any](host driver.Host[T], change *driver.Change[T]) (copies []copyPlace) {
+func copiesOf[T any](host driver.Host[T], change *driver.Change[T]) (copies []location) {
 	if change.Entity == nil {
 		return nil
 	}
-	own := host.Table().Name()
+	own := host.Table()
 	for _, p := range host.Patterns() {
 		if p.Copies != nil {
 			made, err := p.Copies(change.Entity)
 			for i := range made {
 				if err == nil {
-					copies = append(copies, copyPlace{own, tables.Key{Partition: change.Key.Partition, Row: made[i].RowKey}})
+					copies = append(copies, locationOf(own, tables.Key{Partition: change.Key.Partition, Row: made[i].RowKey}))
 				}
 			}
 		}
 		if p.Outside != nil {
-			table := own
-			if p.Outside.Table != nil {
-				table = p.Outside.Table.Name()
-			}
+			table := cmp.Or(p.Outside.Table, own)
 			made, err := p.Outside.Copies(change.Entity)
 			for i := range made {
 				if err == nil {
-					copies = append(copies, copyPlace{table, made[i].Key})
+					copies = append(copies, locationOf(table, made[i].Key))
 				}
 			}
 		}
@@ -87,15 +79,14 @@ func copiesOf[T any](host driver.Host[T], change *driver.Change[T]) (copies []co
 	return copies
 }
 
-// seal encrypts the properties in held.names, signs the properties declared as signed, and adds the seal.
+// seal encrypts the properties in held.names, signs the others except Options.Unsigned, and adds the seal.
 func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin, keys *writeKeys) tables.Properties {
-	required := at.context(domainValue(o.version), o.version)
-	entity := tables.Key{Partition: at.partition, Row: at.row}
+	context := at.context(domainValue)
 	out := make(tables.Properties, 0, len(p)+1)
 	for _, property := range p {
-		if index, encrypted := slices.BinarySearch(held.names, property.Name); encrypted {
-			property.Value = tables.Binary(keys.seal(o, required, property.Name, index, property.Value, c.options.Padding))
-		} else if !property.Value.IsNull() && c.signs(entity, property.Name) {
+		if _, encrypted := slices.BinarySearch(held.names, property.Name); encrypted {
+			property.Value = tables.Binary(keys.seal(o, context, property.Name, property.Value, c.options.Padding))
+		} else if !property.Value.IsNull() && !c.unsigned(property.Name) {
 			held.signed = append(held.signed, signedValue{property.Name, keys.signedDigest(property.Name, property.Value)})
 		}
 		out = append(out, property)
@@ -105,17 +96,15 @@ func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin
 }
 
 // load reverses store. It returns ErrNotAuthentic for anything that store did not write. After a partial read, load
-// checks each value that was read, but does not notice a value that somebody removed.
+// checks each value that was read, but does not notice a value that somebody removed. Every read asks for the seal, so
+// a row without one is refused after a partial read, too.
 func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
-	key := of.Key
 	switch {
 	case p.Has(SealProperty):
-		return c.loadSealed(ctx, key, p, of.Partial)
+		return c.loadSealed(ctx, of.Key, p, of.Partial)
 	case c.options.Legacy != nil && p.Has(legacyMetadata):
-		return c.loadLegacy(ctx, key, p)
-	case of.Partial:
-		return c.loadProjected(ctx, key, p)
-	case c.options.AcceptPlaintext && !slices.ContainsFunc(p, isEncrypted):
+		return c.loadLegacy(ctx, of.Key, p)
+	case c.options.AcceptPlaintext && !slices.ContainsFunc(p, func(property tables.Property) bool { return isEncrypted(property) || isOurs(property.Name) }):
 		return p, nil
 	}
 	return nil, ErrNotAuthentic
@@ -129,7 +118,6 @@ func isEncrypted(p tables.Property) bool {
 // row decrypts one row. It makes all checks even if one fails, so that its time does not show which one did.
 type row struct {
 	cipher  *rowCipher
-	key     tables.Key
 	at      place
 	context []byte
 	keys    *writeKeys
@@ -143,7 +131,6 @@ func (c *rowCipher) begin(ctx context.Context, key tables.Key, o origin, genuine
 	if err != nil {
 		return nil, err
 	}
-	genuine = genuine && (o.version != version1 || c.acceptsVersion1())
 	dataKey := make([]byte, keySize)
 	if genuine {
 		found, err := c.registry.state.dataKey(ctx, o.key)
@@ -156,44 +143,30 @@ func (c *rowCipher) begin(ctx context.Context, key tables.Key, o origin, genuine
 			return nil, err
 		}
 	}
-	keys, err := derive(dataKey, domainValue(o.version), o.key, &o.salt)
+	keys, err := derive(dataKey, domainValue, o.key, &o.salt)
 	if err != nil {
 		return nil, err
 	}
-	return &row{cipher: c, key: key, at: at, context: at.context(domainValue(o.version), o.version), keys: keys, origin: o, genuine: genuine}, nil
+	return &row{cipher: c, at: at, context: at.context(domainValue), keys: keys, origin: o, genuine: genuine}, nil
 }
 
-// acceptsVersion1 reports whether rows of version 1 are accepted. Rows of version 1 bind no Context and sign
-// nothing.
-func (c *rowCipher) acceptsVersion1() bool {
-	return !c.options.RefuseVersion1 && (c.options.Context == nil || c.options.AcceptPlaintext)
-}
-
-// open decrypts a property. index is the property's position among the encrypted properties, or -1 to accept any index in the header.
-func (r *row) open(p tables.Property, index int) tables.Property {
+// open decrypts a property.
+func (r *row) open(p tables.Property) tables.Property {
 	stored, _ := p.Value.Bytes()
 	h, _, ok := parseHeader(stored, kindValue)
 	v, opened := r.keys.open(h, r.context, p.Name, stored)
-	r.genuine = r.genuine && ok && opened && h.origin == r.origin && (index < 0 || int(h.index) == index)
+	r.genuine = r.genuine && ok && opened && h.origin == r.origin
 	return tables.Property{Name: p.Name, Value: v}
 }
 
-// checkPlain checks a property that is neither encrypted nor signed.
+// checkPlain checks a property that the seal does not name.
 func (r *row) checkPlain(p tables.Property) {
-	undeclared := r.cipher.options.AcceptPlaintext || !r.cipher.declared(r.key, p.Name) && !r.mustBeSigned(p.Name)
-	r.genuine = r.genuine && undeclared && !isEncrypted(p) && !isOurs(p.Name)
+	accepted := r.cipher.options.AcceptPlaintext || r.cipher.unsigned(p.Name)
+	r.genuine = r.genuine && accepted && !isOurs(p.Name)
 }
 
-// mustBeSigned reports whether to refuse a property because the row's seal does not sign it. It returns false for a
-// property of another pattern in a row of version 1, since version 1 signed nothing.
-func (r *row) mustBeSigned(name string) bool {
-	if r.origin.version != version2 && slices.Contains(r.cipher.sealed, name) {
-		return false
-	}
-	return r.cipher.signs(r.key, name)
-}
-
-// loadSealed decrypts and checks the properties that the seal names.
+// loadSealed decrypts and checks the properties that the seal names. Options.Unsigned is the reader's decision, so it also exempts a
+// property that an earlier build has signed.
 func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Properties, partial bool) (tables.Properties, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
@@ -203,18 +176,19 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 	}
 	verified := r.keys.verifies(&s, r.at)
 	r.genuine = r.genuine && verified
+	s.signed = slices.DeleteFunc(s.signed, func(v signedValue) bool { return c.unsigned(v.name) })
 	out := make(tables.Properties, 0, len(p))
 	found := 0
 	for _, property := range p {
 		if property.Name == SealProperty {
 			continue
 		}
-		index, named := slices.BinarySearch(s.names, property.Name)
+		_, named := slices.BinarySearch(s.names, property.Name)
 		signed := s.signedIndex(property.Name)
 		switch {
 		case named:
 			found++
-			out = append(out, r.open(property, index))
+			out = append(out, r.open(property))
 		case signed >= 0:
 			found++
 			code := r.keys.signedDigest(property.Name, property.Value)
@@ -222,9 +196,10 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 			r.genuine = r.genuine && equal
 			out = append(out, property)
 		case isEncrypted(property): // decrypt it anyway, so that the time does not show that the list of names is wrong
-			r.open(property, -1)
+			r.open(property)
 			r.genuine = false
-		default:
+		default: // compute the digest anyway, for the same reason
+			r.keys.signedDigest(property.Name, property.Value)
 			r.checkPlain(property)
 			out = append(out, property)
 		}
@@ -235,41 +210,12 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 	return out, nil
 }
 
-// loadProjected loads a row that was read without a seal. Every read asks for the seal, so the row is of format
-// version 1 or was never encrypted. All encrypted values must come from one write.
-func (c *rowCipher) loadProjected(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
-	if !c.acceptsVersion1() && !c.options.AcceptPlaintext {
-		return nil, ErrNotAuthentic
-	}
-	r := &row{cipher: c, key: key, genuine: true}
-	if first := slices.IndexFunc(p, isEncrypted); first >= 0 {
-		stored, _ := p[first].Value.Bytes()
-		h, _, ok := parseHeader(stored, kindValue)
-		var err error
-		if r, err = c.begin(ctx, key, h.origin, ok && h.version == version1); err != nil {
-			return nil, err
-		}
-	}
-	out := slices.Clone(p)
-	for i, property := range out {
-		if isEncrypted(property) {
-			out[i] = r.open(property, -1)
-		} else {
-			r.checkPlain(property)
-		}
-	}
-	if !r.genuine {
-		return nil, ErrNotAuthentic
-	}
-	return out, nil
-}
-
 // provesCopy reports whether the seal proves that the row held a copy of the entity when the entity was last written. If not, the copy may
 // still be genuine, such as that of an index that was attached later.
 func (c *rowCipher) provesCopy(ctx context.Context, of driver.Reading, table *tables.Table, at tables.Key, p tables.Properties) (bool, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
-	if !ok || s.version == version1 {
+	if !ok {
 		return false, nil
 	}
 	r, err := c.begin(ctx, of.Key, s.origin, ok)
@@ -277,5 +223,5 @@ func (c *rowCipher) provesCopy(ctx context.Context, of driver.Reading, table *ta
 		return false, err
 	}
 	verified := r.keys.verifies(&s, r.at)
-	return verified && r.genuine && slices.Contains(s.copies, r.keys.copyDigest(table.Name(), at)), nil
+	return verified && r.genuine && slices.Contains(s.copies, r.keys.copyDigest(locationOf(table, at))), nil
 }

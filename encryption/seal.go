@@ -12,21 +12,19 @@ import (
 )
 
 // SealProperty is the plain Edm.Binary property beside the encrypted ones of a row. It authenticates the row: which properties are
-// encrypted, the values of those that are signed, and which rows hold copies. After its header, in version 2:
+// encrypted, the values of those that are signed, and which rows hold copies. After its header:
 //
 //	 88   2   number of encrypted properties, big endian
 //	 90  ...  each name: 2 bytes length, big endian, and UTF-8; sorted
 //	...   2   number of signed properties
-//	...  ...  each name in the same way, sorted, and 16 bytes of HMAC-SHA256 over "tablepatterns/encryption/2/signed", the name, and
+//	...  ...  each name in the same way, sorted, and 16 bytes of HMAC-SHA256 over "tablepatterns/encryption/1/signed", the name, and
 //	          the type code and octets of the value
 //	...   2   number of copies
-//	...  ...  each: 16 bytes of HMAC-SHA256 over "tablepatterns/encryption/2/copy", table, partition key and row key; sorted
-//	end  32   HMAC-SHA256 over "tablepatterns/encryption/2/seal", scope, table, partition key, row key and required context; and all
-//	          of the above
+//	...  ...  each: 16 bytes of HMAC-SHA256 over "tablepatterns/encryption/1/copy", account, table, partition key and row key; sorted
+//	end  32   HMAC-SHA256 over "tablepatterns/encryption/1/seal", scope, account, table, partition key, row key and required context;
+//	          and all of the above
 //
 // In the input of a MAC, 4 bytes of length precede each text. No length precedes the header and the lists at the end.
-// Version 1, which is read and no longer written, has the names of the encrypted properties only, "/1/" in place of
-// "/2/", and no required context.
 const SealProperty = "_encryptionSeal"
 
 const (
@@ -68,9 +66,9 @@ func (k *writeKeys) signedDigest(name string, v tables.Value) digest {
 	return k.digest(domainSigned, name, string(octets))
 }
 
-// copyDigest returns the digest of a row that holds a copy. The table's name is in lower case, since table names ignore case.
-func (k *writeKeys) copyDigest(table string, row tables.Key) digest {
-	return k.digest(domainCopy, strings.ToLower(table), row.Partition, row.Row)
+// copyDigest returns the digest of a row that holds a copy.
+func (k *writeKeys) copyDigest(l location) digest {
+	return k.digest(domainCopy, l.account, l.table, l.partition, l.row)
 }
 
 // appendSeal encodes and authenticates the seal of a row.
@@ -88,15 +86,15 @@ func (k *writeKeys) appendSeal(o origin, at place, c *contents) []byte {
 	for _, d := range c.copies {
 		b = append(b, d[:]...)
 	}
-	return append(b, k.sealMAC(at, o.version, b)...)
+	return append(b, k.sealMAC(at, b)...)
 }
 
 func appendCount(b []byte, n int) []byte { return binary.BigEndian.AppendUint16(b, uint16(n)) }
 
 func appendName(b []byte, name string) []byte { return append(appendCount(b, len(name)), name...) }
 
-func (k *writeKeys) sealMAC(at place, version byte, body []byte) []byte {
-	return hmacOf(k.mac, at.context(domainSeal(version), version), body)
+func (k *writeKeys) sealMAC(at place, body []byte) []byte {
+	return hmacOf(k.mac, at.context(domainSeal), body)
 }
 
 // rowSeal is a seal as it was read; do not use it before its MAC is verified.
@@ -119,13 +117,11 @@ func parseSeal(b []byte) (s rowSeal, ok bool) {
 	for range r.count() {
 		s.names = append(s.names, r.name())
 	}
-	if h.version != version1 {
-		for range r.count() {
-			s.signed = append(s.signed, signedValue{r.name(), r.digest()})
-		}
-		for range r.count() {
-			s.copies = append(s.copies, r.digest())
-		}
+	for range r.count() {
+		s.signed = append(s.signed, signedValue{r.name(), r.digest()})
+	}
+	for range r.count() {
+		s.copies = append(s.copies, r.digest())
 	}
 	sorted := slices.IsSorted(s.names) && slices.IsSortedFunc(s.signed, func(a, b signedValue) int { return strings.Compare(a.name, b.name) }) &&
 		slices.IsSortedFunc(s.copies, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
@@ -165,7 +161,7 @@ func (r *sealReader) digest() digest { return digest(r.take(digestSize)) }
 
 // verifies reports whether the key commitment and the MAC are right.
 func (k *writeKeys) verifies(s *rowSeal, at place) bool {
-	genuine := hmac.Equal(k.sealMAC(at, s.version, s.body), s.code)
+	genuine := hmac.Equal(k.sealMAC(at, s.body), s.code)
 	return k.commits(&s.origin) && genuine
 }
 

@@ -3,7 +3,7 @@ package encryption_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -17,12 +17,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// account has a property that is encrypted, and two that are signed.
+// account has a property that is encrypted; the others are signed.
 type account struct {
 	tables.Meta
 	ID     string
-	Email  string `encrypt:"sign"`
-	Role   string `table:",omitempty" encrypt:"sign"`
+	Email  string
+	Role   string `table:",omitempty"`
 	City   string
 	Secret string `encrypt:"true"`
 }
@@ -39,12 +39,12 @@ func (w *world) accounts(t testing.TB, o *encryption.Options, others ...patterns
 func accountKey(id string) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + id} }
 
 // TestSignedProperties: they are stored in plain and can be in conditions; one that was changed, removed, added or exchanged for that
-// of another version is refused, in the row, in a copy and in a projection; what is not signed is not.
+// of another version is refused, in the row, in a copy and in a projection. Nobody has to ask for that; only what Options.Unsigned lists is free.
 func TestSignedProperties(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
 	byCity := intrapartition.NewIndex("city", func(a *account) compoundkey.Part { return compoundkey.String(a.City) }, nil)
-	r := w.accounts(t, nil, byCity)
+	r := w.accounts(t, &encryption.Options{Unsigned: []string{"City"}}, byCity)
 	harness.Check(t, r.Insert(ctx, &account{ID: "1", Email: "june@contoso.com", Role: "reader", City: "Seattle", Secret: "x"}),
 		r.Insert(ctx, &account{ID: "2", Email: "mallory@contoso.com", City: "Oslo", Secret: "y"}))
 	rows := intrude(t, w.s, "Accounts")
@@ -89,28 +89,54 @@ func TestSignedProperties(t *testing.T) {
 	}
 }
 
-// TestSignedByTheResolver: Options.Sign chooses, and an encryption may sign only.
-func TestSignedByTheResolver(t *testing.T) {
+// TestUnsigned: what Options.Unsigned lists may be changed, added and removed by anybody, also in rows that were signed before it was
+// listed; what is not listed may not, of whatever name; and a property that a pattern requires to be signed cannot be listed.
+func TestUnsigned(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
-	table := w.account.Table("Rest")
+	table, key := w.account.Table("Rest"), tables.Key{Partition: "p", Row: "1"}
 	harness.Check(t, table.Create(t.Context()))
-	r := anythings(t, table, w.registry, &encryption.Options{Sign: func(_, _, name string) bool { return name != "Free" }})
-	harness.Check(t, r.Insert(t.Context(), &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.Int64(1), "Free": tables.Int64(1)}}))
-	rows, key := intrude(t, w.s, "Rest"), tables.Key{Partition: "p", Row: "1"}
-	row := rows.read(t, key)
-	row["Free"] = "2"
-	rows.put(t, key, row)
-	harness.Check(t, second(r.Get(t.Context(), key)))
-	row["B"] = 2
-	rows.put(t, key, row)
-	refusedBy(t, second(r.Get(t.Context(), key)), "a property that was added")
-	delete(row, "B")
-	row["A"] = "2"
-	rows.put(t, key, row)
-	refusedBy(t, second(r.Get(t.Context(), key)), "a property that was changed")
+	signed := anythings(t, table, w.registry, nil)
+	free := anythings(t, table, w.registry, &encryption.Options{Unsigned: []string{"Free", "Other"}})
+	for _, writer := range []*patterns.Repository[anything]{signed, free} {
+		if err := table.Entities().DeleteUnconditional(t.Context(), key); !errors.Is(err, tables.ErrNotFound) {
+			harness.Check(t, err)
+		}
+		harness.Check(t, writer.Insert(t.Context(), &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.Int64(1), "Free": tables.Int64(1)}}))
+		rows := intrude(t, w.s, "Rest")
+		intact := rows.read(t, key)
+		for what, change := range map[string]func(row map[string]any){
+			"changed": func(row map[string]any) { row["Free"] = "2" },
+			"removed": func(row map[string]any) { delete(row, "Free"); delete(row, "Free@odata.type") },
+			"added":   func(row map[string]any) { row["Other"] = "x" },
+		} {
+			row := maps.Clone(intact)
+			change(row)
+			rows.put(t, key, row)
+			harness.Check(t, second(free.Get(t.Context(), key)))
+			if writer == signed {
+				refusedBy(t, second(signed.Get(t.Context(), key)), what+", where nothing is listed")
+			}
+		}
+		for what, change := range map[string]func(row map[string]any){
+			"changed": func(row map[string]any) { row["A"] = "2" },
+			"removed": func(row map[string]any) { delete(row, "A"); delete(row, "A@odata.type") },
+			"added":   func(row map[string]any) { row["B"] = 2 },
+		} {
+			row := maps.Clone(intact)
+			change(row)
+			rows.put(t, key, row)
+			refusedBy(t, second(free.Get(t.Context(), key)), "what is not listed, "+what)
+		}
+	}
+	_, err := patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{Key: func(a *account) tables.Key { return accountKey(a.ID) }},
+		encryption.New[account]("encryption", w.registry, &encryption.Options{Unsigned: []string{"EntityType"}}), heterogeneous.NewType[account]("Account", 2, nil))
+	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "EntityType") {
+		t.Errorf("the type is not signed: %v", err)
+	}
 }
 
-// TestTypeAndVersionAreSealed: whoever changes EntityType does not choose the steps by which the rest is read.
+// TestTypeAndVersionAreSealed: whoever changes EntityType does not choose the steps by which the rest is read, of the whole row or of a
+// part, with the seal or after it was taken away with all that is encrypted.
 func TestTypeAndVersionAreSealed(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	type older struct{ ID, Email, City, Secret string }
@@ -120,16 +146,74 @@ func TestTypeAndVersionAreSealed(t *testing.T) {
 	r := w.accounts(t, nil, kind)
 	harness.Check(t, r.Insert(t.Context(), &account{ID: "1", City: "Seattle", Secret: "x"}))
 	rows := intrude(t, w.s, "Accounts")
-	row := rows.read(t, accountKey("1"))
-	if row["EntityType"] != "Account@2" {
-		t.Fatalf("EntityType is %v", row["EntityType"])
+	intact := rows.read(t, accountKey("1"))
+	if intact["EntityType"] != "Account@2" {
+		t.Fatalf("EntityType is %v", intact["EntityType"])
 	}
-	row["EntityType"] = "Account@1"
-	rows.put(t, accountKey("1"), row)
-	refusedBy(t, second(r.Get(t.Context(), accountKey("1"))), "another version")
-	delete(row, "EntityType")
-	rows.put(t, accountKey("1"), row)
-	refusedBy(t, second(r.Get(t.Context(), accountKey("1"))), "no version")
+	refused := func(what string, partly bool, change func(row map[string]any)) {
+		t.Helper()
+		row := maps.Clone(intact)
+		change(row)
+		rows.put(t, accountKey("1"), row)
+		refusedBy(t, second(r.Get(t.Context(), accountKey("1"))), what)
+		if partly {
+			refusedBy(t, second(r.Query().Partition("p").Select("City", "EntityType").First(t.Context())), what+", a projection")
+		}
+	}
+	unseal := func(row map[string]any) {
+		for _, name := range []string{encryption.SealProperty, "Secret"} {
+			delete(row, name)
+			delete(row, name+"@odata.type")
+		}
+	}
+	refused("another version", true, func(row map[string]any) { row["EntityType"] = "Account@1" })
+	refused("no version", false, func(row map[string]any) { delete(row, "EntityType") })
+	refused("no seal", true, unseal)
+	refused("another version and no seal", true, func(row map[string]any) { row["EntityType"] = "Account@1"; unseal(row) })
+}
+
+// TestRowsOfAnotherAccount: a row, a data key and a stream of one account are refused in another one, under the same key, table and row;
+// after a restore they are read by programs that give the identity of the account from which they come.
+func TestRowsOfAnotherAccount(t *testing.T) {
+	ctx := t.Context()
+	s := storagetest.Simulator(t, nil)
+	w, key := worldOn(t, s), accountKey("1")
+	harness.Check(t, w.accounts(t, nil).Insert(ctx, &account{ID: "1", Email: "june@contoso.com", Secret: "x"}), w.registry.CreateBeacon(ctx, "email"))
+	there := storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "fabrikam"})
+	to := func(identity string) *world {
+		account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(there.ConnectionString, &tables.AccountOptions{ClientOptions: there.ClientOptions, Identity: identity}))
+		other := &world{s: there, account: account, keys: account.Table(w.keys.Name()), wrapper: w.wrapper}
+		harness.Check(t, other.keys.CreateIfMissing(ctx))
+		other.registry = other.open(t, w.wrapper, nil)
+		return other
+	}
+	other := to("")
+	r := other.accounts(t, nil)
+	for _, name := range []string{"Accounts", w.keys.Name()} {
+		for row, err := range w.account.Table(name).Entities().Query().AllowTableScan().All(ctx) {
+			harness.Check(t, err)
+			intrude(t, there, name).put(t, row.Key, intrude(t, s, name).read(t, row.Key))
+		}
+	}
+	shared := *other // whose data keys are those of the first account, from its table
+	shared.registry = w.registry
+	refusedBy(t, second(r.Get(ctx, key)), "a registry of another account")
+	refusedBy(t, second(shared.accounts(t, nil).Get(ctx, key)), "a row of another account")
+	refusedBy(t, second(shared.accounts(t, nil).Query().Partition("p").Select("Email").First(ctx)), "a row of another account, a projection")
+	if err := r.Insert(ctx, &account{ID: "2"}); !errors.Is(err, tables.ErrWiring) {
+		t.Errorf("a write under a data key of another account: %v", err)
+	}
+	if _, err := other.registry.Beacon(ctx, "email", 0); !errors.Is(err, tables.ErrGarbled) {
+		t.Errorf("a beacon of another account: %v", err)
+	}
+	if err := other.registry.Check(ctx); !errors.Is(err, tables.ErrGarbled) {
+		t.Errorf("Check: %v", err)
+	}
+	restored := to(w.account.Identity())
+	if a, err := restored.accounts(t, nil).Get(ctx, key); err != nil || a.Secret != "x" {
+		t.Errorf("after a restore: %+v, %v", a, err)
+	}
+	harness.Check(t, restored.registry.Check(ctx), restored.accounts(t, nil).Insert(ctx, &account{ID: "2"}))
 }
 
 type tenantKey struct{}
@@ -168,74 +252,6 @@ func TestRequiredContext(t *testing.T) {
 	}
 	if len(different) != 7 {
 		t.Errorf("7 contexts have %d forms", len(different))
-	}
-}
-
-// TestVersion1Rows: rows of version 1 are read as they were; where something is declared that they do not protect, only with
-// AcceptPlaintext; and Reencrypt writes them in version 2, once.
-func TestVersion1Rows(t *testing.T) {
-	w := worldOn(t, storagetest.Simulator(t, nil))
-	ctx := t.Context()
-	table := w.account.Table("Accounts")
-	harness.Check(t, table.Create(ctx))
-	id, key := w.dataKey(t)
-	for i := range 3 {
-		at := accountKey(fmt.Sprint(i))
-		secret, seal, err := encryption.SealVersion1(key, id, "accounts", at, "Secret", tables.String("x"))
-		harness.Check(t, err)
-		put(t, table, &tables.Entity{Key: at, Properties: tables.Properties{text("ID", fmt.Sprint(i)), text("Email", "june@contoso.com"), text("City", ""),
-			{Name: "Secret", Value: tables.Binary(secret)}, {Name: encryption.SealProperty, Value: tables.Binary(seal)}}})
-	}
-	type plain struct {
-		tables.Meta
-		ID, Email, City string
-		Secret          string `encrypt:"true"`
-	}
-	of := func(o *encryption.Options, others ...patterns.Pattern[plain]) *patterns.Repository[plain] {
-		return harness.Must[*patterns.Repository[plain]](t)(patterns.NewRepository(table, patterns.Schema[plain]{
-			Key: func(p *plain) tables.Key { return accountKey(p.ID) }}, append([]patterns.Pattern[plain]{encryption.New[plain]("encryption", w.registry, o)}, others...)...))
-	}
-	nothing := func(context.Context, tables.Key) (map[string]string, error) { return nil, nil }
-	signing := func(_, _, name string) bool { return name == "Email" }
-	for what, c := range map[string]struct {
-		o       encryption.Options
-		refused bool
-	}{
-		"nothing more":                       {encryption.Options{}, false},
-		"RefuseVersion1":                     {encryption.Options{RefuseVersion1: true}, true},
-		"a context":                          {encryption.Options{Context: nothing}, true},
-		"a signed one":                       {encryption.Options{Sign: signing}, true},
-		"a signed one, in migration":         {encryption.Options{Sign: signing, AcceptPlaintext: true}, false},
-		"a context, in migration":            {encryption.Options{Context: nothing, AcceptPlaintext: true}, false},
-		"a signed one that it does not have": {encryption.Options{Sign: func(_, _, name string) bool { return name == "Other" }}, false},
-	} {
-		a, err := of(&c.o).Get(ctx, accountKey("1"))
-		part, partErr := of(&c.o).Query().Partition("p").Row("acc_1").Select("Secret", "Email").First(ctx)
-		if c.refused {
-			refusedBy(t, err, what)
-			refusedBy(t, partErr, what+", a projection")
-		} else if err != nil || a.Secret != "x" || partErr != nil || part.Secret != "x" {
-			t.Errorf("%s: %+v, %v; a projection %+v, %v", what, a, err, part, partErr)
-		}
-	}
-	typed := of(nil, heterogeneous.NewType[plain]("Plain", 1, nil))
-	harness.Check(t, second(typed.Get(ctx, accountKey("1"))))
-
-	r := w.accounts(t, &encryption.Options{AcceptPlaintext: true})
-	for _, want := range []int64{3, 0} {
-		if p, err := encryption.Reencrypt(ctx, r, nil); err != nil || p.Written != want || p.Read != 3 {
-			t.Errorf("Reencrypt: %+v, %v; want %d", p, err, want)
-		}
-	}
-	strict := w.accounts(t, &encryption.Options{RefuseVersion1: true})
-	harness.Check(t, second(strict.Get(ctx, accountKey("1"))), second(strict.Query().Partition("p").Select("Secret").First(ctx)))
-	rows := intrude(t, w.s, "Accounts")
-	row := rows.read(t, accountKey("1"))
-	delete(row, encryption.SealProperty)
-	delete(row, encryption.SealProperty+"@odata.type")
-	rows.put(t, accountKey("1"), row)
-	for what, r := range map[string]*patterns.Repository[account]{"strict": strict, "not strict": w.accounts(t, nil)} {
-		refusedBy(t, second(r.Query().Partition("p").Row("acc_1").Select("Secret", "Email").First(ctx)), "a projection whose seal was removed, "+what)
 	}
 }
 

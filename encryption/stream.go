@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -11,16 +12,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// A sealed stream is a header (kind 3) and chunks of AES-256-GCM, each of 65,536 bytes of plaintext and a tag. The last
-// chunk has 1 to 65,536 bytes, or none if the whole plaintext is empty. A nonce is 7 zeros, the chunk's number (4
-// bytes, big endian), and 1 for the last chunk, else 0. The associated data of every chunk is
+// A sealed stream is a header (kind 3) and chunks of AES-256-GCM, each of a nonce, 65,536 bytes of plaintext and a tag.
+// The last chunk has 1 to 65,536 bytes, or none if the whole plaintext is empty. The associated data of a chunk are
 //
 //	SHA-256("tablepatterns/encryption/1/stream", scope, binding, header)
 //
-// where 4 bytes of length precede each of the first three. The key is used for this stream alone (keys.go).
+// where 4 bytes of length precede each of the first three, the chunk's number (4 bytes, big endian), and 1 for the last
+// chunk, else 0. The key is used for this stream alone (keys.go), and the random nonces of its at most 2^32 chunks do
+// not collide with a probability above 2^-32.
 const (
 	chunkSize  = 64 << 10
-	sealedSize = chunkSize + tagSize
+	sealedSize = chunkSize + overhead
 	maxChunks  = math.MaxUint32
 )
 
@@ -50,7 +52,7 @@ func NewStream(registry *Registry, options *StreamOptions) (Stream, error) {
 
 // SealedSize returns the size of a sealed stream with n bytes of plaintext.
 func (s Stream) SealedSize(n int64) int64 {
-	return headerSize + n + tagSize*max(1, (n+chunkSize-1)/chunkSize)
+	return headerSize + n + overhead*max(1, (n+chunkSize-1)/chunkSize)
 }
 
 // PlainSize is the inverse of SealedSize. It returns ErrNotAuthentic for a size that no sealed stream has. Until the
@@ -58,8 +60,8 @@ func (s Stream) SealedSize(n int64) int64 {
 func (s Stream) PlainSize(sealed int64) (int64, error) {
 	body := sealed - headerSize
 	chunks := (body + sealedSize - 1) / sealedSize
-	n := body - tagSize*chunks
-	if body < tagSize || n < 0 || s.SealedSize(n) != sealed {
+	n := body - overhead*chunks
+	if body < overhead || n < 0 || s.SealedSize(n) != sealed {
 		return 0, ErrNotAuthentic
 	}
 	return n, nil
@@ -86,13 +88,13 @@ func (s Stream) chunks(keys *writeKeys, binding, header []byte) chunks {
 	return chunks{keys: keys, data: data[:]}
 }
 
-func chunkNonce(number uint32, last bool) []byte {
-	nonce := make([]byte, 12)
-	binary.BigEndian.PutUint32(nonce[7:], number)
+// at returns the associated data of a chunk.
+func (c chunks) at(number uint32, last bool) []byte {
+	data := binary.BigEndian.AppendUint32(bytes.Clone(c.data), number)
 	if last {
-		nonce[11] = 1
+		return append(data, 1)
 	}
-	return nonce
+	return append(data, 0)
 }
 
 // Seal returns a reader of the sealed form of plaintext. Sealing the same plaintext twice gives two different
@@ -105,7 +107,7 @@ func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (
 	if err != nil {
 		return nil, err
 	}
-	o, keys, err := newWrite(key, domainStream, version1, id)
+	o, keys, err := newWrite(key, domainStream, id)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +115,7 @@ func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (
 	beginning := h.append(nil)
 	c := s.chunks(keys, binding, beginning)
 	return &chunkReader{source: plaintext, size: chunkSize, buffered: buffered{ready: beginning}, turn: func(dst, in []byte, number uint32, last bool) ([]byte, error) {
-		return c.keys.aead.Seal(dst, chunkNonce(number, last), in, c.data), nil
+		return c.keys.aead.Seal(dst, nil, in, c.at(number, last)), nil
 	}}, nil
 }
 
@@ -131,7 +133,7 @@ func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) 
 	if err != nil {
 		return nil, err
 	}
-	return &chunkReader{source: ciphertext, size: sealedSize, least: tagSize, turn: c.open}, nil
+	return &chunkReader{source: ciphertext, size: sealedSize, least: overhead, turn: c.open}, nil
 }
 
 // openChunks makes the cipher of a stream, given its beginning.
@@ -158,7 +160,7 @@ func (s Stream) openChunks(ctx context.Context, binding, beginning []byte) (chun
 }
 
 func (c chunks) open(dst, in []byte, number uint32, last bool) ([]byte, error) {
-	out, err := c.keys.aead.Open(dst, chunkNonce(number, last), in, c.data)
+	out, err := c.keys.aead.Open(dst, nil, in, c.at(number, last))
 	if err != nil || last && number > 0 && len(out) == len(dst) { // Seal never writes an empty last chunk after a full one
 		return nil, ErrNotAuthentic
 	}

@@ -79,7 +79,7 @@ func TestStreamRoundTrip(t *testing.T) {
 			t.Errorf("data key %v, %v", id, err)
 		}
 	}
-	for _, size := range []int64{-1, 0, 87, 88, 103, 88 + chunk + 16 + 1, 88 + chunk + 16 + 16} {
+	for _, size := range []int64{-1, 0, 87, 88, 115, 88 + chunk + 28 + 1, 88 + chunk + 28 + 28} {
 		if _, err := s.PlainSize(size); !errors.Is(err, encryption.ErrNotAuthentic) {
 			t.Errorf("a sealed size of %d: %v", size, err)
 		}
@@ -185,7 +185,7 @@ func TestStreamRanges(t *testing.T) {
 				harness.Check(t, err)
 				got, err := io.ReadAll(r)
 				want := plain[min(from, n):min(from+length, n)]
-				if err != nil || !bytes.Equal(got, want) || blob.calls != 2 || blob.sent > 88+int64(len(want))+2*(chunk+16)+16*4 {
+				if err != nil || !bytes.Equal(got, want) || blob.calls != 2 || blob.sent > 88+int64(len(want))+2*(chunk+28)+28*4 {
 					t.Fatalf("%d bytes, %d at %d: %d bytes, %v, %d fetches of %d bytes", n, length, from, len(got), err, blob.calls, blob.sent)
 				}
 				harness.Check(t, r.Close())
@@ -194,9 +194,9 @@ func TestStreamRanges(t *testing.T) {
 	}
 	c := sealed(t, s, content(3*chunk))
 	for _, change := range []func(b []byte) ([]byte, int64){
-		func(b []byte) ([]byte, int64) { b[88+chunk+16+5] ^= 1; return b, int64(len(b)) },
+		func(b []byte) ([]byte, int64) { b[88+chunk+28+5] ^= 1; return b, int64(len(b)) },
 		func(b []byte) ([]byte, int64) { b[30] ^= 1; return b, int64(len(b)) },
-		func(b []byte) ([]byte, int64) { b = b[:88+2*(chunk+16)]; return b, int64(len(b)) }, // its last chunk was not the last
+		func(b []byte) ([]byte, int64) { b = b[:88+2*(chunk+28)]; return b, int64(len(b)) }, // its last chunk was not the last
 	} {
 		b, size := change(slices.Clone(c))
 		r, err := s.OpenRange(t.Context(), binding, size, chunk, chunk, (&ranged{blob: b}).fetch)

@@ -82,10 +82,6 @@ type (
 		Seal   []byte `table:"_encryptionSeal"`
 		Secret string `encrypt:"true"`
 	}
-	none struct {
-		tables.Meta
-		Name string
-	}
 )
 
 func (unexported) use() string { return unexported{}.secret }
@@ -111,8 +107,8 @@ func TestTagsWithoutEffect(t *testing.T) {
 		"one within an embedded":   second(attachTo[embeddedWhole](t, nil)),
 		"one that is hidden":       second(attachTo[hides](t, nil)),
 		"the seal's name":          second(attachTo[ofSeal](t, nil)),
-		"no tag":                   second(attachTo[none](t, nil)),
 		"a tag and Plain":          second(attachTo[flat](t, &encryption.Options{Plain: []string{"Other"}})),
+		"a tag and Unsigned":       second(attachTo[flat](t, &encryption.Options{Unsigned: []string{"Other"}})),
 	}
 	for what, err := range refused {
 		if !errors.Is(err, tables.ErrWiring) {

@@ -28,7 +28,7 @@ func planted(t testing.TB, public encryption.KeyWrapper, table *tables.Table, ke
 	id.Write([]byte("tablepatterns/encryption/1/id"))
 	created := time.UnixMilli(1_790_000_000_000).UTC()
 	mac := hmac.New(sha256.New, key)
-	for _, field := range []string{"tablepatterns/encryption/2/registry", "rsa", strings.ToLower(table.Name()), row, hex.EncodeToString(id.Sum(nil)[:16]), "active"} {
+	for _, field := range []string{"tablepatterns/encryption/1/registry", "rsa", table.Account().Identity(), strings.ToLower(table.Name()), row, hex.EncodeToString(id.Sum(nil)[:16]), "active"} {
 		mac.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(field))), field...))
 	}
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(created.UnixMilli())))

@@ -24,7 +24,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-const vaultKeyID = "https://contoso.vault.azure.net/keys/tables"
+const (
+	vaultKeyID    = "https://contoso.vault.azure.net/keys/tables"
+	firstVersion  = "00000000000000000000000000000001"
+	secondVersion = "00000000000000000000000000000002"
+)
 
 // vault is Key Vault with versions of one RSA key.
 type vault struct {
@@ -37,7 +41,7 @@ type vault struct {
 func newVault(t testing.TB) *vault {
 	t.Helper()
 	v := &vault{versions: map[string]*rsa.PrivateKey{}}
-	v.rotate(t, "v1")
+	v.rotate(t, firstVersion)
 	return v
 }
 
@@ -105,9 +109,9 @@ func TestVaultKey(t *testing.T) {
 	w := v.wrapper(t, nil)
 	key := bytes.Repeat([]byte{7}, 32)
 	first := harness.Must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
-	v.rotate(t, "v2")
+	v.rotate(t, secondVersion)
 	then := harness.Must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
-	if first.KeyID != vaultKeyID+"/v1" || then.KeyID != vaultKeyID+"/v2" || first.Algorithm != encryption.AlgorithmRSAOAEP256 {
+	if first.KeyID != vaultKeyID+"/"+firstVersion || then.KeyID != vaultKeyID+"/"+secondVersion || first.Algorithm != encryption.AlgorithmRSAOAEP256 {
 		t.Errorf("wrapped by %s, then %s, with %s", first.KeyID, then.KeyID, first.Algorithm)
 	}
 	for _, wrapped := range []encryption.WrappedKey{first, then} {
@@ -118,13 +122,14 @@ func TestVaultKey(t *testing.T) {
 	swapped := first
 	swapped.KeyID = then.KeyID
 	gone := first
-	gone.KeyID = vaultKeyID + "/v0"
+	gone.KeyID = vaultKeyID + "/00000000000000000000000000000000"
 	for what, wrapped := range map[string]encryption.WrappedKey{"another version's": swapped, "a version that is gone": gone} {
 		if _, err := w.Unwrap(ctx, wrapped); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, id := range []string{"https://evil.vault.azure.net/keys/tables/v1", vaultKeyID, vaultKeyID + "/v1/x", vaultKeyID + "2/v1", ""} {
+	for _, id := range []string{"https://evil.vault.azure.net/keys/tables/" + firstVersion, vaultKeyID, vaultKeyID + "/" + firstVersion + "/x", vaultKeyID + "2/" + firstVersion, "",
+		vaultKeyID + "/", vaultKeyID + "/.", vaultKeyID + "/..", vaultKeyID + "/%2e%2e", vaultKeyID + "/v1", vaultKeyID + "/" + firstVersion + "0", vaultKeyID + "/" + firstVersion[1:] + "?"} {
 		n := v.unwrapped
 		if _, err := w.Unwrap(ctx, encryption.WrappedKey{KeyID: id, Algorithm: first.Algorithm, Bytes: first.Bytes}); !errors.Is(err, tables.ErrWiring) || v.unwrapped != n {
 			t.Errorf("key id %q: %v", id, err)

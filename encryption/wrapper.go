@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -315,25 +316,24 @@ func (k VaultKey) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	return WrappedKey{KeyID: string(*answer.KID), Algorithm: k.algorithm, Bytes: answer.Result}, nil
 }
 
-// version returns the version in a key id, or "" if the id is not an id of this key. It ignores case, since the vault's name is a DNS
-// name.
+// version returns the version in a key id, 32 hexadecimal digits, or "" if the id is not an id of this key: the version becomes part of
+// the path of a request. version ignores case, since the vault's name is a DNS name.
 func (k VaultKey) version(keyID string) string {
 	if len(keyID) <= len(k.id) || !strings.EqualFold(keyID[:len(k.id)], k.id) || keyID[len(k.id)] != '/' {
 		return ""
 	}
-	if version := keyID[len(k.id)+1:]; !strings.Contains(version, "/") {
-		return version
+	version := keyID[len(k.id)+1:]
+	if b, err := hex.DecodeString(version); err != nil || len(b) != 16 {
+		return ""
 	}
-	return ""
+	return version
 }
 
-// Holds implements KeyWrapper.
+// Holds implements KeyWrapper. The algorithm must fit the kind of the key: a row that claims another one would pass for a row that only
+// the holder of a secret AES key can have wrapped.
 func (k VaultKey) Holds(keyID, algorithm string) bool {
-	switch algorithm {
-	case AlgorithmRSAOAEP, AlgorithmRSAOAEP256, AlgorithmA128KW, AlgorithmA192KW, AlgorithmA256KW:
-		return k.client != nil && k.version(keyID) != ""
-	}
-	return false
+	fits := algorithm == k.algorithm || algorithm == AlgorithmRSAOAEP && k.algorithm == AlgorithmRSAOAEP256
+	return k.client != nil && fits && k.version(keyID) != ""
 }
 
 // Unwrap implements KeyWrapper. The vault answers 400 if it cannot decrypt the key.

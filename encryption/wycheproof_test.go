@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
@@ -98,9 +99,8 @@ func TestWycheproof(t *testing.T) {
 			}
 			aead, err := encryption.NewAEAD(c.Key)
 			harness.Check(t, err)
-			plain, err := aead.Open(nil, c.Iv, append(bytes.Clone(c.Ct), c.Tag...), c.Aad)
-			sealed := aead.Seal(nil, c.Iv, c.Msg, c.Aad)
-			return err == nil && bytes.Equal(plain, c.Msg) && bytes.Equal(sealed, append(bytes.Clone(c.Ct), c.Tag...)), true
+			plain, err := aead.Open(nil, nil, slices.Concat(c.Iv, c.Ct, c.Tag), c.Aad) // Seal draws its nonce, so only Open can be held against a vector
+			return err == nil && bytes.Equal(plain, c.Msg), true
 		})
 	})
 	t.Run("HKDF-SHA256", func(t *testing.T) {

@@ -125,7 +125,7 @@ func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text s
 	if !claimName.MatchString(e.ID) {
 		return "", false, errs.InvalidIn(op, q.name, "the message ID has %d bytes and cannot be part of a blob name; it must have 1 to 64 letters, digits and hyphens", len(e.ID))
 	}
-	if text, fits, err = small.encode(q.name, q.signing); err != nil || !fits {
+	if text, fits, err = small.encode(q.place(), q.signing); err != nil || !fits {
 		return "", false, tooLargef(op, q.name, "a message of type %q has more than %d bytes besides its body; shorten its type or the names of its steps", e.Type, maxInline)
 	}
 	if err := q.putClaim(ctx, op, queue, &small, e.Body); err != nil {

@@ -12,6 +12,9 @@ import (
 var sentAt = time.Date(2026, 11, 20, 13, 0, 0, 500_000_000, time.UTC)
 
 // TestGoldenEnvelope pins the stored form: messages of earlier builds wait on queues.
+// ordersPlace is the queue "orders" of an account.
+var ordersPlace = place{"contoso.table.core.windows.net", "orders"}
+
 func TestGoldenEnvelope(t *testing.T) {
 	for want, e := range map[string]*envelope{
 		`{"v":1,"id":"A7","type":"ship","sent":"2026-11-20T13:00:00.5Z","body":{"order":7}}`: {
@@ -23,7 +26,7 @@ func TestGoldenEnvelope(t *testing.T) {
 		`{"v":1,"id":"A7","type":"ship","sent":"2026-11-20T13:00:00.5Z","claim":{"blob":"A7","length":70000,"sha256":"9f86"}}`: {
 			Version: 1, ID: "A7", Type: "ship", Sent: sentAt, Claim: &claim{Blob: "A7", Length: 70000, SHA256: "9f86"}},
 	} {
-		text, fits, err := e.encode("orders", nil)
+		text, fits, err := e.encode(ordersPlace, nil)
 		if err != nil || !fits {
 			t.Fatalf("%s: %v, fits: %v", want, err, fits)
 		}
@@ -36,7 +39,7 @@ func TestGoldenEnvelope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, _, _ := got.encode("orders", nil)
+			again, _, _ := got.encode(ordersPlace, nil)
 			if again != text {
 				t.Errorf("%s comes back as %s", stored, again)
 			}
@@ -79,12 +82,12 @@ func TestForeignEnvelopes(t *testing.T) {
 func TestInlineLimit(t *testing.T) {
 	e := &envelope{Version: 1, ID: "A7", Type: "ship", Sent: sentAt}
 	e.Body = jsontext.Value(`""`)
-	text, _, _ := e.encode("orders", nil)
+	text, _, _ := e.encode(ordersPlace, nil)
 	raw, _ := base64.StdEncoding.DecodeString(text)
 	room := maxInline - len(raw)
 	for extra, want := range map[int]bool{0: true, 1: false} {
 		e.Body = jsontext.Value(`"` + strings.Repeat("x", room+extra) + `"`)
-		text, fits, err := e.encode("orders", nil)
+		text, fits, err := e.encode(ordersPlace, nil)
 		if err != nil || fits != want || fits != (len(text) <= maxText) {
 			t.Errorf("%d bytes over: %d characters, fits: %v, %v", extra, len(text), fits, err)
 		}
@@ -103,7 +106,7 @@ func FuzzEnvelope(f *testing.F) {
 		if err != nil {
 			return
 		}
-		stored, _, err := e.encode("orders", nil)
+		stored, _, err := e.encode(ordersPlace, nil)
 		if err != nil {
 			t.Fatalf("%q was read and cannot be written: %v", text, err)
 		}
@@ -111,7 +114,7 @@ func FuzzEnvelope(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was written as %q, which cannot be read: %v", text, stored, err)
 		}
-		if twice, _, err := again.encode("orders", nil); err != nil || twice != stored {
+		if twice, _, err := again.encode(ordersPlace, nil); err != nil || twice != stored {
 			t.Fatalf("%q, then %q (%v)", stored, twice, err)
 		}
 	})
@@ -149,19 +152,19 @@ func FuzzSigned(f *testing.F) {
 	f.Add(`{"type":"a","mac":"x"}`, 20, byte('"'))
 	f.Add(`{}`, 0, byte(' '))
 	f.Fuzz(func(t *testing.T, text string, at int, by byte) {
-		keys.verify("orders", []byte(text))
+		keys.verify(ordersPlace, []byte(text))
 		if len(text) < 2 || text[len(text)-1] != '}' {
 			return
 		}
-		signed := keys.sign("orders", []byte(text))
-		if !keys.verify("orders", signed) || keys.verify("bills", signed) {
-			t.Fatalf("%q: signed for orders %v, for bills %v", signed, keys.verify("orders", signed), keys.verify("bills", signed))
+		signed := keys.sign(ordersPlace, []byte(text))
+		if !keys.verify(ordersPlace, signed) || keys.verify(place{ordersPlace.account, "bills"}, signed) {
+			t.Fatalf("%q: signed for orders %v, for bills %v", signed, keys.verify(ordersPlace, signed), keys.verify(place{ordersPlace.account, "bills"}, signed))
 		}
 		if at = max(at, 0) % len(signed); signed[at] == by {
 			return
 		}
 		signed[at] = by
-		if keys.verify("orders", signed) {
+		if keys.verify(ordersPlace, signed) {
 			t.Errorf("%q is still signed", signed)
 		}
 	})

@@ -150,12 +150,16 @@ func (h *holding) finish() error {
 // release makes the message visible to others after delay, in whole seconds. If text is not empty, it also
 // replaces the message's text. No request can be sent for the message afterwards. If a request for the message
 // may still be on its way, release changes nothing: the message stays hidden until its visibility timeout is
-// over.
+// over. With a text, it then hides the message for at least one visibility timeout from now.
 func (h *holding) release(delay time.Duration, text string) error {
 	<-h.lock
 	defer h.stopAndUnlock()
-	if h.lease.Unsure() || h.lease.Check() != nil {
+	unsure := h.lease.Unsure()
+	if unsure && text == "" || h.lease.Check() != nil {
 		return nil
+	}
+	if unsure {
+		delay = max(delay, h.visibility)
 	}
 	text = cmp.Or(text, h.text)
 	seconds := int32(delay / time.Second)

@@ -47,8 +47,8 @@ func (d *delivery) attempts() int {
 	if d.message == nil {
 		return d.raw.dequeues
 	}
-	waits := max(0, d.message.envelope.Waits) + d.postponed.unrecorded(d.raw.id)
-	return d.raw.dequeues - min(waits, d.possibleWaits(), d.raw.dequeues-1)
+	waits := min(max(0, d.message.envelope.Waits), d.possibleWaits()) + d.postponed.unrecorded(d.raw.id)
+	return max(1, d.raw.dequeues-waits)
 }
 
 // possibleWaits returns how many postponements fit into the time since the message was put on the queue.
@@ -145,7 +145,7 @@ func (d *delivery) postponement(waits int, jitter time.Duration) time.Duration {
 	if waits = max(0, waits); waits < 10 {
 		delay = min(delay, d.queue.visibility<<waits)
 	}
-	return delay - delay/4*min(jitter, longestPostponement)/longestPostponement
+	return delay - time.Duration(float64(delay/4)*float64(jitter)/float64(longestPostponement))
 }
 
 // maxPostponed limits how many postponed messages a worker remembers.

@@ -128,11 +128,11 @@ func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	header := make([]byte, 1+saltBytes)
 	header[0] = tokenVersion
 	_, _ = rand.Read(header[1:]) // never fails: crypto/rand ends the program instead
-	aead, nonce, err := p.aead(keys[0], header[1:])
+	aead, err := p.aead(keys[0], header[1:])
 	if err != nil {
 		return "", errs.Wiringf("Seal", "", "%w", err)
 	}
-	return base64.RawURLEncoding.EncodeToString(aead.Seal(header, nonce, plain, associated(bound))), nil
+	return base64.RawURLEncoding.EncodeToString(aead.Seal(header, nil, plain, associated(bound))), nil
 }
 
 // Open returns the token that was sealed for the same purpose and bound. For any other text it returns tables.ErrInvalid, with ErrPageToken
@@ -156,11 +156,11 @@ func (p *PageTokens) Open(sealed string, bound ...string) (string, error) {
 	}
 	salt, ciphertext := raw[1:1+saltBytes], raw[1+saltBytes:]
 	for _, key := range keys {
-		aead, nonce, err := p.aead(key, salt)
+		aead, err := p.aead(key, salt)
 		if err != nil {
 			return "", errs.Wiringf(op, "", "%w", err)
 		}
-		if plain, err := aead.Open(nil, nonce, ciphertext, associated(bound)); err == nil {
+		if plain, err := aead.Open(nil, nil, ciphertext, associated(bound)); err == nil {
 			return p.content(op, plain)
 		}
 	}
@@ -182,19 +182,18 @@ func (p *PageTokens) content(op string, plain []byte) (string, error) {
 	return string(plain[12 : 12+n]), nil
 }
 
-// aead derives the key and the nonce of one token. The salt has 128 random bits, so no two tokens have the
-// same key and nonce.
-func (p *PageTokens) aead(key, salt []byte) (cipher.AEAD, []byte, error) {
-	derived, err := hkdf.Key(sha256.New, key, salt, "tablepatterns page token 1\x00"+p.purpose, 32+12)
+// aead derives the key of one token, of which the salt has 128 random bits. The AEAD puts a random nonce before its
+// ciphertext: FIPS 140-3 approves AES-GCM only if the cryptographic module itself chooses the nonce.
+func (p *PageTokens) aead(key, salt []byte) (cipher.AEAD, error) {
+	derived, err := hkdf.Key(sha256.New, key, salt, "tablepatterns page token 1\x00"+p.purpose, 32)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	block, err := aes.NewCipher(derived[:32])
+	block, err := aes.NewCipher(derived)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	aead, err := cipher.NewGCM(block)
-	return aead, derived[32:], err
+	return cipher.NewGCMWithRandomNonce(block)
 }
 
 // associated encodes texts, each with its length, so that no two lists have the same encoding.

@@ -54,7 +54,7 @@ func (x *inBlobs[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], er
 	implementation.Containers = []*container.Client{x.blobs.container}
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
 	implementation.Fits = func([]driver.Implementation[T]) error { // not in Attach: a second repository also calls Attach, and only then gets an error for the index
-		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
+		home := blobowner.Home(host.Table().Account().Identity(), host.Table().Name())
 		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, ""),
 			Labels: map[string]string{blobowner.HomeLabel: home}}
 		return nil

@@ -34,7 +34,7 @@ func ownedBlobs(b *testing.B, s *storagetest.Service, n, size int) (*blobs, []*p
 		b.Fatal(err)
 	}
 	key := tables.Key{Partition: "Sales", Row: "empid_000223"}
-	owned := &blobs{container: c, prefix: "Employees/Photo", home: blobowner.Home(s.TableEndpoint, "Employees"), blockSize: 4 << 20, concurrency: 1}
+	owned := &blobs{container: c, prefix: "Employees/Photo", home: blobowner.Home("contoso", "Employees"), blockSize: 4 << 20, concurrency: 1}
 	var all []*pointer
 	for range n {
 		all = append(all, putOwned(b, c, owned, key, size, len(all)))

@@ -120,9 +120,9 @@ func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 	}
 	table, o := host.Table(), s.options
 	s.blobs = &blobs{signals: (*core.Account)(table.Account()).Telemetry(), container: p.container, prefix: cmp.Or(o.Prefix, table.Name()+"/"+p.name),
-		home: blobowner.Home(table.Account().Endpoints().Table, table.Name()), blockSize: o.BlockSize, concurrency: o.Concurrency, deadline: o.Deadline}
+		home: blobowner.Home(table.Account().Identity(), table.Name()), blockSize: o.BlockSize, concurrency: o.Concurrency, deadline: o.Deadline}
 	if o.Sealer != nil {
-		s.blobs.sealing = &sealing{o.Sealer, strings.ToLower(table.Name()), p.name, o.AcceptPlaintext}
+		s.blobs.sealing = &sealing{o.Sealer, table.Account().Identity(), strings.ToLower(table.Name()), p.name, o.AcceptPlaintext}
 	}
 	return s, nil
 }

@@ -30,20 +30,20 @@ type Sealer interface {
 
 // sealing seals and opens the blobs of one property.
 type sealing struct {
-	sealer          Sealer
-	table, property string
-	acceptPlaintext bool
+	sealer                   Sealer
+	account, table, property string
+	acceptPlaintext          bool
 }
 
 // binding returns the texts to which a sealed blob is bound, each preceded by 4 bytes of length, big endian:
 //
-//	"tablepatterns/largeentities/1", table in lower case, partition key, row key, property, name of the blob, content type
+//	"tablepatterns/largeentities/1", account, table in lower case, partition key, row key, property, name of the blob, content type
 //
 // No name is used twice, so each sealed blob is valid for one value of one entity: nobody can pass an older value of the property off as
 // the current one.
 func (s *sealing) binding(p *pointer) []byte {
 	var b []byte
-	for _, field := range []string{"tablepatterns/largeentities/1", s.table, p.of.Partition, p.of.Row, s.property, p.name, p.contentType} {
+	for _, field := range []string{"tablepatterns/largeentities/1", s.account, s.table, p.of.Partition, p.of.Row, s.property, p.name, p.contentType} {
 		b = append(binary.BigEndian.AppendUint32(b, uint32(len(field))), field...)
 	}
 	return b

@@ -92,7 +92,7 @@ func TestSealedTampering(t *testing.T) {
 	options.BlockSize = 100_000
 	w := (&world{options: options}).open(t, s)
 	p := harness.Must[*process](t)(w.start(s))
-	const chunk, header, sealed = 64 << 10, 88, 64<<10 + 16
+	const chunk, header, sealed = 64 << 10, 88, 64<<10 + 28
 	right := harness.Must[[]byte](t)(io.ReadAll(newNoise(3*chunk + 100)))
 	for id := 1; id <= 2; id++ {
 		e := with(id)
@@ -237,7 +237,7 @@ func TestGoldenSealed(t *testing.T) {
 		t.Errorf("the pointer is %v", pointer)
 	}
 	want := ""
-	for _, field := range []string{"tablepatterns/largeentities/1", strings.ToLower(w.table), "Sales", "empid_000223", "Video", name, "video/mp4; codecs=avc1"} {
+	for _, field := range []string{"tablepatterns/largeentities/1", p.account.Identity(), strings.ToLower(w.table), "Sales", "empid_000223", "Video", name, "video/mp4; codecs=avc1"} {
 		want += "\x00\x00\x00" + string(rune(len(field))) + field
 	}
 	if len(sealer.bindings) != 1 || !sealer.bindings[want] {

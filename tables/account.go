@@ -39,6 +39,13 @@ type AccountOptions struct {
 	// queue are limited to 20 at once and 1 a second; the next line says how many were suppressed. The default is
 	// slog.Default(); use slog.DiscardHandler for no log.
 	Logger *slog.Logger
+	// Identity is the account's name in what the library authenticates: seals and data keys of package encryption,
+	// signed messages, and the owners of blobs. What somebody has copied from an account with another identity is
+	// refused. The default is the table endpoint without scheme, port and "-secondary", in lower case, such as
+	// contoso.table.core.windows.net. Set the same Identity in all programs if they reach the account by several
+	// addresses, or set that of the original account if its data were restored or copied here. Never change it while
+	// the data exist.
+	Identity string
 	// LogKeys keeps the keys of entities in logged error texts. By default the library removes everything in double quotes, since
 	// keys are often personal data.
 	LogKeys bool
@@ -103,6 +110,9 @@ func NewAccountFromEnv(options *AccountOptions) (*Account, error) {
 
 // Name returns the account's name, "" if the account was made without a name, for example from a token credential.
 func (a *Account) Name() string { return a.core().Name() }
+
+// Identity returns AccountOptions.Identity, or its default. It is "" for a nil account.
+func (a *Account) Identity() string { return a.core().Identity() }
 
 // Source says what the account was made from, without secrets: "shared key", "AZURE_STORAGE_CONNECTION_STRING ...".
 func (a *Account) Source() string { return a.core().Source() }

@@ -1,6 +1,7 @@
 package tables_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -24,6 +25,37 @@ import (
 )
 
 const someKey = "c29tZSBrZXk=" // base64 of nothing in particular
+
+// TestAccountIdentity: an account has one identity by all addresses of its own, another one than every other account, and that of the option.
+func TestAccountIdentity(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"https://contoso.table.core.windows.net":                      "contoso.table.core.windows.net",
+		"https://CONTOSO.table.core.windows.net:443/":                 "contoso.table.core.windows.net",
+		"http://contoso.table.core.windows.net":                       "contoso.table.core.windows.net",
+		"https://contoso-secondary.table.core.windows.net":            "contoso.table.core.windows.net",
+		"https://contoso.table.core.chinacloudapi.cn":                 "contoso.table.core.chinacloudapi.cn",
+		"https://contoso.z01.table.storage.azure.net":                 "contoso.z01.table.storage.azure.net",
+		"https://contoso-secondary.table.cosmos.azure.com:443":        "contoso-secondary.table.cosmos.azure.com",
+		"http://127.0.0.1:10002/devstoreaccount1":                     "127.0.0.1/devstoreaccount1",
+		"http://127.0.0.1:40123/devstoreaccount1":                     "127.0.0.1/devstoreaccount1",
+		"http://127.0.0.1:10002/devstoreaccount1-secondary":           "127.0.0.1/devstoreaccount1",
+		"http://127.0.0.1:10002/devstoreaccount2":                     "127.0.0.1/devstoreaccount2",
+		"https://fabrikam-secondary.contoso.table.core.windows.net/x": "fabrikam.contoso.table.core.windows.net/x",
+	} {
+		for _, given := range []string{"", "contoso, restored"} {
+			a, err := tables.NewAccountWithSharedKey(tables.Endpoints{Table: endpoint}, "contoso", someKey, &tables.AccountOptions{Identity: given})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Identity() != cmp.Or(given, want) {
+				t.Errorf("%s, with the option %q: %q", endpoint, given, a.Identity())
+			}
+		}
+	}
+	if (*tables.Account)(nil).Identity() != "" {
+		t.Error("a nil account has an identity")
+	}
+}
 
 func TestAccountConnectionStrings(t *testing.T) {
 	contoso := tables.AccountEndpoints("contoso")

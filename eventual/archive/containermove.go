@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"crypto/md5"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -94,7 +93,7 @@ func (m *containerMove[T]) fill(ctx context.Context, entity *T, record *moverRow
 	if err != nil {
 		return false, err
 	}
-	sum := md5.Sum(body)
+	sum := md5Of(body)
 	_, err = m.put(ctx, m.to[0], body, m.metadata(record.Write, metaMD5, hex.EncodeToString(sum[:])), azcore.ETag(record.Base))
 	if done, err = unlessRefused(err); !done || err != nil {
 		return false, err

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"unicode"
 )
@@ -68,13 +67,9 @@ func (o Owner) Metadata(further map[string]string) map[string]*string {
 	return meta
 }
 
-// Home returns the value of HomeLabel for a table of a service, in base64, since metadata must be ASCII. It omits the port of the endpoint,
-// since a local service has another port after each start.
-func Home(endpoint, table string) string {
-	if u, err := url.Parse(endpoint); err == nil {
-		endpoint = strings.ToLower(u.Hostname()) + u.Path
-	}
-	return base64.RawURLEncoding.EncodeToString([]byte(endpoint + "/" + table))
+// Home returns the value of HomeLabel for a table of an account, in base64, since metadata must be ASCII.
+func Home(account, table string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(account + "/" + table))
 }
 
 // FromHeader returns the metadata that the header of a response carries.

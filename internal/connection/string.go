@@ -163,6 +163,27 @@ func CheckEndpoint(service, endpoint string) error {
 	return nil
 }
 
+// Identity returns the name of the account of a table endpoint: host in lower case, and path. It omits the port, since a local service has
+// another port after each start, and the ending of the address of the account's secondary location; names of Cosmos DB accounts may have
+// that ending themselves.
+func Identity(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return endpoint
+	}
+	host, path := strings.ToLower(u.Hostname()), strings.TrimSuffix(u.Path, "/")
+	if IsCosmos(endpoint) {
+		return host + path
+	}
+	if first, rest, more := strings.Cut(host, "."); more {
+		host = strings.TrimSuffix(first, secondaryEnd) + "." + rest
+	}
+	return host + strings.TrimSuffix(path, secondaryEnd)
+}
+
+// secondaryEnd is the end of an account's name in the address of its secondary location.
+const secondaryEnd = "-secondary"
+
 func endpointsOf(scheme, account, suffix string) Endpoints {
 	return Endpoints{
 		Table: scheme + "://" + account + ".table." + suffix,

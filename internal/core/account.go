@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -42,6 +43,7 @@ func AccountEndpoints(account string) Endpoints {
 type AccountOptions struct {
 	ClientOptions  azcore.ClientOptions
 	Logger         *slog.Logger
+	Identity       string
 	LogKeys        bool
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
@@ -51,6 +53,7 @@ type AccountOptions struct {
 type Account struct {
 	name      string
 	source    string
+	identity  string
 	endpoints Endpoints
 	cosmos    bool
 	tables    *aztables.ServiceClient
@@ -118,6 +121,7 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 	if options.TracerProvider != nil && !reflect.ValueOf(options.ClientOptions.TracingProvider).IsZero() {
 		return nil, errs.Wiringf(op, "", "AccountOptions.TracerProvider and ClientOptions.TracingProvider are both set, and every request would have two spans; set only TracerProvider")
 	}
+	a.identity = cmp.Or(options.Identity, connection.Identity(a.endpoints.Table))
 	a.log = options.Logger
 	system := "azure.table_storage"
 	if a.cosmos {
@@ -139,6 +143,14 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 
 // Name returns the account's name, "" if the account was made without a name, for example from a token credential.
 func (a *Account) Name() string { return a.name }
+
+// Identity returns AccountOptions.Identity, or its default. It is "" for a nil account.
+func (a *Account) Identity() string {
+	if a == nil {
+		return ""
+	}
+	return a.identity
+}
 
 // Source says what the account was made from, without secrets: "shared key", "AZURE_STORAGE_CONNECTION_STRING ...".
 func (a *Account) Source() string { return a.source }

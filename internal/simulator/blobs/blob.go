@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"crypto/fips140"
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/binary"
@@ -187,8 +188,10 @@ func checkHashes(c *exchange.Call) (http.Header, *protocol.Fault) {
 	return h, nil
 }
 
+// base64MD5 returns the MD5 of a content. A program that runs where FIPS 140-3 is enforced can be tested on the simulator, too.
 func base64MD5(data []byte) string {
-	sum := md5.Sum(data)
+	var sum [md5.Size]byte
+	fips140.WithoutEnforcement(func() { sum = md5.Sum(data) })
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 

@@ -1,0 +1,12 @@
+package eventual_test
+
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+)
+
+// TestFIPSOnly: messages are signed and verified where the standard library refuses what FIPS 140-3 does not approve.
+func TestFIPSOnly(t *testing.T) {
+	harness.FIPSOnly(t, "TestSigning")
+}

@@ -1,0 +1,165 @@
+package composition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// client is an entity with effects in another table, in blobs, and in a handler.
+type client struct {
+	tables.Meta
+	City, ID, Email string
+	Photo           []byte
+}
+
+const (
+	outage        = time.Hour
+	retryInterval = 5*time.Minute + time.Minute // the longest postponement, and the longest poll of an idle worker
+)
+
+// TestOutageOfAnHour: while a service that the effects of changes need is down for an hour, changes go on, no message is poisoned, and each
+// is logged once. Within one retry interval after the outage all effects are applied.
+func TestOutageOfAnHour(t *testing.T) {
+	for name, down := range map[string]func(storagetest.Call) bool{
+		"the table of the index": func(c storagetest.Call) bool { return strings.EqualFold(c.Resource, "ClientIndex") },
+		"the blob service":       func(c storagetest.Call) bool { return c.Service == storagetest.BlobService },
+		"the index, and the queue's updates": func(c storagetest.Call) bool {
+			return strings.EqualFold(c.Resource, "ClientIndex") || c.Kind == storagetest.UpdateMessage && c.Index%2 == 0
+		},
+	} {
+		for _, mode := range []storagetest.Mode{storagetest.Throttled, storagetest.LostAnswer, storagetest.NotSent} {
+			t.Run(fmt.Sprintf("%s %v", name, mode), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { newOutage(t, down, mode).run(t) })
+			})
+		}
+	}
+}
+
+// lines is a log.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(line)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Count(l.all.Bytes(), []byte(text))
+}
+
+type outageOf struct {
+	service *storagetest.Service
+	down    *storagetest.Toggle
+	log     *lines
+	store   *patterns.Store
+	repo    *patterns.Repository[client]
+	byEmail *interpartition.Index[client]
+	called  atomic.Int64
+}
+
+func newOutage(t *testing.T, down func(storagetest.Call) bool, mode storagetest.Mode) *outageOf {
+	t.Helper()
+	o := &outageOf{service: storagetest.Simulator(t, nil), down: storagetest.NewToggle(storagetest.If(down, mode)), log: &lines{}}
+	faulty, _ := o.service.WithRetries(0).Faulty(o.down)
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(faulty.ConnectionString, &tables.AccountOptions{
+		ClientOptions: faulty.ClientOptions, Logger: slog.New(slog.NewTextHandler(o.log, nil))}))
+	o.store = harness.Must[*patterns.Store](t)(patterns.NewStore(account, "outage", nil))
+	o.byEmail = interpartition.NewIndex("email", func(c *client) compoundkey.Part { return compoundkey.String(c.Email) },
+		&interpartition.Options[client]{Table: o.store.Table("ClientIndex")})
+	o.repo = harness.Must[*patterns.Repository[client]](t)(patterns.NewRepository(o.store.Table("Clients"), patterns.Schema[client]{
+		Key: func(c *client) tables.Key {
+			return tables.Key{Partition: c.City, Row: compoundkey.Join("client", compoundkey.String(c.ID))}
+		}, Rows: compoundkey.Starting("client")}, o.byEmail,
+		largeentities.NewProperty[client]("Photo", o.store.Container("photos"), nil),
+		eventual.OnCommit("welcome", func(context.Context, eventual.Commit[client]) error { o.called.Add(1); return nil }, &eventual.OutboxOptions{Ordered: true})))
+	if err := o.store.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// pass lets time pass on the service and in the program, step by step.
+func (o *outageOf) pass(d time.Duration) {
+	const step = 10 * time.Second
+	for ; d > 0; d -= step {
+		o.service.Clock.Advance(step)
+		time.Sleep(step)
+	}
+}
+
+func (o *outageOf) run(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- o.store.Run(ctx, nil) }()
+	clients := make([]*client, 12)
+	for i := range clients {
+		clients[i] = &client{City: "Oslo", ID: fmt.Sprint(i), Email: fmt.Sprintf("%d@example.com", i), Photo: bytes.Repeat([]byte("photo"), 40_000)}
+		if err := o.repo.Insert(ctx, clients[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.pass(time.Minute)
+	o.down.Set(true)
+	for i, c := range clients {
+		c.Email, c.Photo = fmt.Sprintf("%d@example.org", i), nil // the old copy and the old photo must go
+		if err := o.repo.Replace(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		o.pass(outage / time.Duration(len(clients)))
+	}
+	o.down.Set(false)
+	o.pass(retryInterval)
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if err := o.store.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	poisoned := harness.Must[int](t)(o.store.Intents().Poison().Length(t.Context()))
+	left := harness.Must[int](t)(o.store.Intents().Length(t.Context()))
+	if poisoned+left > 0 {
+		t.Errorf("%d messages are poisoned and %d left", poisoned, left)
+	}
+	for i, c := range clients {
+		if got, err := o.byEmail.Get(t.Context(), compoundkey.String(c.Email)); err != nil || got.ID != c.ID {
+			t.Errorf("client %d: %v, %v", i, got, err)
+		}
+		if _, err := o.byEmail.Get(t.Context(), compoundkey.String(fmt.Sprintf("%d@example.com", i))); !errors.Is(err, tables.ErrNotFound) {
+			t.Errorf("the old copy of client %d: %v", i, err)
+		}
+	}
+	if found, err := harness.Findings(t.Context(), o.repo.Verify, nil); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+	if n := o.log.count("event=message_postponed"); n == 0 || n > 2*len(clients) {
+		t.Errorf("%d lines about %d messages", n, len(clients))
+	}
+	if n := o.called.Load(); n < int64(2*len(clients)) {
+		t.Errorf("the handler was called %d times for %d changes", n, 2*len(clients))
+	}
+}
