@@ -51,16 +51,10 @@ func (d *delivery) attempts() int {
 	return max(1, d.raw.dequeues-waits)
 }
 
-// possibleWaits returns how many postponements fit into the time since the message was put on the queue.
-func (d *delivery) possibleWaits() (n int) {
+// possibleWaits returns how many postponements fit into the time since the message was sent.
+func (d *delivery) possibleWaits() int {
 	age := min(max(0, time.Since(d.message.Sent)), d.options.PostponeTimeout)
-	for n = 1; ; n++ {
-		delay := d.postponement(n-1, 0)
-		if delay >= longestPostponement || age < delay {
-			return n + int(age/(delay*3/4))
-		}
-		age -= delay * 3 / 4
-	}
+	return 1 + int(age/max(time.Second, d.postponement(0, longestPostponement)))
 }
 
 // postponable reports whether the delivery must be postponed, and returns the log line for it.

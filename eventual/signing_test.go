@@ -114,6 +114,71 @@ func TestSignedForOneQueue(t *testing.T) {
 	}
 }
 
+// TestSignedForOneAccount: a signed message is no message of a queue of the same name in another account, even under the same key.
+func TestSignedForOneAccount(t *testing.T) {
+	options := &eventual.QueueOptions{SigningKeys: signingKeys(t, newKey)}
+	open := func(account string) *eventual.Queue {
+		s := storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: account})
+		q := must[*eventual.Queue](t)(openQueue(s, "orders", options))
+		check(t, q.Create(t.Context()))
+		return q
+	}
+	from := open("contoso")
+	must[string](t)(from.Send(t.Context(), "work", 1, nil))
+	peeked, err := from.Account().Queue(from.Name()).PeekMessage(t.Context(), nil)
+	check(t, err)
+	for account, handled := range map[string]int64{"contoso": 1, "contosostaging": 0} {
+		to := open(account)
+		_, err = to.Account().Queue(to.Name()).EnqueueMessage(t.Context(), *peeked.Messages[0].MessageText, nil)
+		check(t, err)
+		stats := drain(t, to, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }})
+		if stats.Handled != handled || stats.Poisoned != 1-handled {
+			t.Errorf("%s: %+v", account, stats)
+		}
+	}
+}
+
+// TestWorkerSignsOnlyWhatVerified: nothing that a worker stores again gets a MAC unless it had one: no finished step, no postponement, and
+// nothing that comes back from the poison queue. So whoever may add and read messages gets no signature for a text of their own.
+func TestWorkerSignsOnlyWhatVerified(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	later := time.Now().Add(24 * time.Hour)
+	plain := newQueue(t, s, nil)
+	q := must[*eventual.Queue](t)(openQueue(s, plain.Name(), &eventual.QueueOptions{SigningKeys: signingKeys(t, newKey), AcceptUnsignedUntil: later}))
+	raw := q.Account().Queue(q.Name())
+	intent := `{"v":1,"id":"x","type":"tablepatterns.intent","sent":"` + time.Now().UTC().Format(time.RFC3339) + `","body":{"id":"x","members":[{"repository":"Nobody","partition":"p","row":"r"}]}}`
+	ran := map[string]int{}
+	steps := func(ctx context.Context, m *eventual.Message) error {
+		step := func(name string) eventual.Step {
+			return eventual.Step{Name: name, Do: func(context.Context) error { ran[name]++; return nil }}
+		}
+		if err := m.Steps(ctx, step("1"), step("2")); err != nil {
+			return err
+		}
+		return errors.New("again")
+	}
+	for name, text := range map[string]string{"steps": `{"v":1,"id":"x","type":"pay","body":"100 to Mallory"}`, "a postponed intent": intent} {
+		_, err := raw.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(text)), nil)
+		check(t, err)
+		for range 3 {
+			drain(t, q, map[string]eventual.Handler{"pay": steps})
+			s.Wait(10 * time.Minute)
+		}
+		must[int](t)(q.Poison().Requeue(t.Context(), nil))
+		got, err := raw.DequeueMessage(t.Context(), nil)
+		check(t, err)
+		stored := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
+		if strings.Contains(stored, `"mac"`) {
+			t.Errorf("%s: a worker has signed %s", name, stored)
+		}
+		_, err = raw.DeleteMessage(t.Context(), *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
+		check(t, err)
+	}
+	if ran["1"] < 2 || ran["1"] != ran["2"] {
+		t.Errorf("the steps of an unsigned message ran %v times: each delivery runs all of them", ran)
+	}
+}
+
 // TestSigningKeys: how many, how long, and that no text shows them.
 func TestSigningKeys(t *testing.T) {
 	for name, keys := range map[string][][]byte{"none": nil, "short": {[]byte("15 bytes, no 16")}, "one is short": {newKey, nil}, "many": slices.Repeat([][]byte{newKey}, 17)} {

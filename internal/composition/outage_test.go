@@ -65,6 +65,18 @@ func (l *lines) Write(line []byte) (int, error) {
 	return l.all.Write(line)
 }
 
+// having returns the lines with a text.
+func (l *lines) having(text string) (found string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.all.String()) {
+		if strings.Contains(line, text) {
+			found += line
+		}
+	}
+	return found
+}
+
 func (l *lines) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +155,7 @@ func (o *outageOf) run(t *testing.T) {
 	poisoned := harness.Must[int](t)(o.store.Intents().Poison().Length(t.Context()))
 	left := harness.Must[int](t)(o.store.Intents().Length(t.Context()))
 	if poisoned+left > 0 {
-		t.Errorf("%d messages are poisoned and %d left", poisoned, left)
+		t.Errorf("%d messages are poisoned and %d left:\n%s", poisoned, left, o.log.having("message_poisoned"))
 	}
 	for i, c := range clients {
 		if got, err := o.byEmail.Get(t.Context(), compoundkey.String(c.Email)); err != nil || got.ID != c.ID {
