@@ -222,7 +222,7 @@ func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (r
 func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 	ex := wire.Exchange{Entity: &wire.Address{Table: r.table.Name(), RowKey: markerPrefix}}
 	_, err := r.table.Client().GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil)
-	if err != nil && ex.Status != http.StatusNotFound {
+	if err != nil && !wire.HasCode(err, "ResourceNotFound", "EntityNotFound", "EntityDoesNotExist") {
 		return time.Time{}, tables.ServiceError("", "", err)
 	}
 	return dateOf(ex.Header)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"path"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -38,8 +38,12 @@ func (b *blobs) begin(ctx context.Context, verb string) (context.Context, *telem
 	if !b.signals.On() {
 		return ctx, nil
 	}
+	return b.signals.Begin(ctx, telemetry.Blobs, verb, b.containerName())
+}
+
+func (b *blobs) containerName() string {
 	address, _, _ := strings.Cut(b.container.URL(), "?") // a signature may follow the question mark
-	return b.signals.Begin(ctx, telemetry.Blobs, verb, path.Base(address))
+	return path.Base(address)
 }
 
 const errForeignClient = "the container's client was not made by Account.Container; use that, since only its requests stop when the lease of an intent ends"
@@ -55,7 +59,7 @@ func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Co
 		return fault(op, p.name, tables.ErrWiring, errForeignClient)
 	case err == nil:
 		return nil
-	case !ex.Lost() && !ex.EarlierUnknown() && !isRefused(err):
+	case !ex.Lost() && !ex.EarlierUnknown() && !refusal.IsChanged(err):
 		return failure(op, p.name, err)
 	}
 	there, statErr := b.container.NewBlobClient(p.name).GetProperties(ctx, nil)
@@ -101,7 +105,7 @@ func (b *blobs) ownerOf(key tables.Key) blobowner.Owner {
 // before a request uses it.
 func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	if err := b.ownerOf(key).CheckName(name); err != nil {
-		return garbled(op, "", "%w", err)
+		return damaged(op, "", "%w", err)
 	}
 	return nil
 }
@@ -163,19 +167,10 @@ func failure(op, name string, err error) error {
 		return err
 	}
 	e := tables.ServiceError(op, name, err)
-	switch {
-	case wire.HasCode(err, "ContainerNotFound"): // leave the kind ErrMissingResource
-	case wire.IsStatus(err, http.StatusNotFound):
+	if blobio.IsGone(err) {
 		e.Kind = tables.ErrConflict
-	case wire.IsStatus(err, http.StatusRequestedRangeNotSatisfiable):
-		e.Kind = tables.ErrGarbled
 	}
 	return e
-}
-
-// isRefused reports whether a condition of the request was not met.
-func isRefused(err error) bool {
-	return wire.IsStatus(err, http.StatusConflict) || wire.IsStatus(err, http.StatusPreconditionFailed)
 }
 
 // gone returns the error of a read whose blob was deleted or replaced.
@@ -186,3 +181,14 @@ func gone(op, name string) error {
 func garbled(op, name, format string, args ...any) error {
 	return fault(op, name, tables.ErrGarbled, format, args...)
 }
+
+// damaged returns the error of a value that its entity's pointer does not describe: the name, the metadata, the length or the hash of its
+// blob is wrong. Discard removes a value only for such an error, or if the blob is gone; ErrGarbled alone can come from a gateway.
+func damaged(op, name, format string, args ...any) error {
+	return fault(op, name, tables.ErrGarbled, "%w", damage{fmt.Errorf(format, args...)})
+}
+
+type damage struct{ error }
+
+// Unwrap returns the cause.
+func (d damage) Unwrap() error { return d.error }

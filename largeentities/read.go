@@ -16,7 +16,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -68,7 +70,7 @@ func opened(r *reader, err error) (io.ReadCloser, error) {
 // breaks, the body requests the rest under that ETag, so all bytes are of one version of the blob.
 func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64, etag azcore.ETag) (io.ReadCloser, azcore.ETag, error) {
 	if err := b.ownerOf(p.of).CheckName(p.name); err != nil {
-		return nil, "", garbled(op, p.name, "%w", err)
+		return nil, "", damaged(op, p.name, "%w", err)
 	}
 	options := &blob.DownloadStreamOptions{AccessConditions: ifMatch(etag)}
 	ranged := n != p.length
@@ -76,11 +78,8 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 		options.Range = blob.HTTPRange{Offset: offset, Count: n}
 	}
 	answer, err := b.container.NewBlobClient(p.name).DownloadStream(ctx, options)
-	switch {
-	case blobio.IsGone(err), isRefused(err):
-		return nil, "", gone(op, p.name)
-	case err != nil:
-		return nil, "", failure(op, p.name, err)
+	if err != nil {
+		return nil, "", readFailure(op, p.name, err)
 	}
 	if err := b.checkResponse(op, p, ranged, &answer); err != nil {
 		_ = answer.Body.Close()
@@ -106,13 +105,13 @@ func (b *blobs) checkResponse(op string, p *pointer, ranged bool, answer *blob.D
 		return garbled(op, p.name, "%w: it has no header with the blob's length; repeat the operation", errIncomplete)
 	}
 	if err := b.ownerOf(p.of).CheckLabels(p.name, answer.Metadata); err != nil {
-		return garbled(op, p.name, "%w", err)
+		return damaged(op, p.name, "%w", err)
 	}
 	// The reader of a whole value checks the hash of its bytes. The reader of a range cannot, so the metadata must
 	// have the pointer's hash.
 	stored := blobowner.Label(answer.Metadata, metaHash)
 	if whole != p.length || stored != p.hash() && (ranged || stored != "") || answer.ETag == nil {
-		return garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity's pointer says %d bytes and %s; restore the blob, or remove the value with Discard", whole, metaHash, stored, p.length, p.hash())
+		return damaged(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity's pointer says %d bytes and %s; restore the blob, or remove the value with Discard", whole, metaHash, stored, p.length, p.hash())
 	}
 	return nil
 }
@@ -169,7 +168,7 @@ func checkHash(op string, p *pointer, sum hash.Hash) error {
 	if [sha256.Size]byte(sum.Sum(nil)) == p.sha256 {
 		return nil
 	}
-	return garbled(op, p.name, "the blob's content does not have the SHA-256 hash in the entity's pointer; restore the blob, or remove the value with Discard")
+	return damaged(op, p.name, "the blob's content does not have the SHA-256 hash in the entity's pointer; restore the blob, or remove the value with Discard")
 }
 
 // Close ends the reader; it may be called at any time.
@@ -181,10 +180,13 @@ func (r *reader) Close() error {
 	return r.body.Close()
 }
 
-// readFailure returns the error of a body whose rest cannot be read, for example because the blob was deleted meanwhile.
+// readFailure returns the error of a blob that cannot be read, or whose rest cannot, for example because the blob was deleted meanwhile.
 func readFailure(op, name string, err error) error {
-	if blobio.IsGone(err) || isRefused(err) {
+	switch {
+	case blobio.IsGone(err), refusal.IsChanged(err):
 		return gone(op, name)
+	case wire.HasCode(err, "InvalidRange"):
+		return damaged(op, name, "the blob is shorter than the entity's pointer says: %w", wire.Redact(err))
 	}
 	return failure(op, name, err)
 }

@@ -71,7 +71,7 @@ func TestNoBlobTakesIt(t *testing.T) {
 	w := newWriter(t, l, nil)
 	full.Set(true)
 	err := w.Write(t.Context(), record(noon(), "refused"))
-	if wantKind(t, err, tables.ErrConflict); errors.Is(err, tables.ErrUnknownOutcome) || w.Stats().Records != 0 {
+	if wantKind(t, err, tables.ErrRefused); errors.Is(err, tables.ErrUnknownOutcome) || w.Stats().Records != 0 {
 		t.Errorf("%v, %+v", err, w.Stats())
 	}
 	full.Set(false)

@@ -53,9 +53,14 @@ var (
 	ErrMissingResource = kinds.ErrMissingResource
 	// ErrBeingDeleted: a table, queue or container of this name was dropped; the name cannot be used for 40 s or more.
 	ErrBeingDeleted = kinds.ErrBeingDeleted
+	// ErrRefused: the account, container, blob, queue or table is in a state in which the service does not carry out the request: a blob is
+	// in the archive tier, has a lease or snapshots, or is held by an immutability policy, or an account is disabled. Nothing was applied.
+	// Error.Code is the reason, and the text says what to do; a repetition fails until somebody has changed that state.
+	ErrRefused = kinds.ErrRefused
 	// ErrDenied: the credential does not allow the operation, has expired, or gave no token.
 	ErrDenied = kinds.ErrDenied
-	// ErrUnavailable: the service was busy, down or unreachable in all attempts; nothing was applied. Repeat the operation later.
+	// ErrUnavailable: the service was busy, down or unreachable in all attempts, or has not finished other work, such as the creation of the
+	// account or the rehydration of a blob; nothing was applied. Repeat the operation later.
 	ErrUnavailable = kinds.ErrUnavailable
 	// ErrGarbled: a response, or a stored row, cannot be understood, or the response has a status that the service does not send.
 	ErrGarbled = kinds.ErrGarbled
@@ -119,6 +124,10 @@ func (e *Error) Error() string {
 		b.WriteString("; if the endpoint is an Azurite, start it with --skipApiVersionCheck")
 	case errors.Is(e.Err, wire.ErrGarbled):
 		b.WriteString("; repeat the operation, and if it fails again, check the endpoint and any proxy before it")
+	default:
+		if advice := refusal.Advice(e.Kind, e.Code); advice != "" {
+			fmt.Fprintf(&b, "; %s", advice)
+		}
 	}
 	return b.String()
 }
@@ -182,22 +191,13 @@ func Wiringf(op, resource, format string, args ...any) *Error {
 	return &Error{Op: op, Table: resource, Kind: ErrWiring, Err: fmt.Errorf(format, args...)}
 }
 
-var (
-	// refusals maps the status and the code of a response to a kind.
-	refusals = refusal.Kinds{
-		NotFound: ErrNotFound, Exists: ErrExists, Conflict: ErrConflict, TooLarge: ErrTooLarge, Invalid: ErrInvalid,
-		MissingResource: ErrMissingResource, BeingDeleted: ErrBeingDeleted, Denied: ErrDenied, Unavailable: ErrUnavailable,
-		Garbled: ErrGarbled,
-	}
-
-	// outcomes names the kinds in spans, metrics and lines of the log.
-	outcomes = map[error]string{
-		ErrUnknownOutcome: "unknown_outcome", ErrDuplicate: "duplicate", ErrMissingReference: "missing_reference", ErrNotFound: telemetry.NotFound,
-		ErrExists: "exists", ErrConflict: "conflict", ErrTooLarge: "too_large", ErrInvalid: "invalid", ErrTableScan: "table_scan",
-		ErrMissingResource: "missing_resource", ErrBeingDeleted: "being_deleted", ErrDenied: "denied", ErrUnavailable: "unavailable",
-		ErrGarbled: "garbled", ErrWiring: "wiring",
-	}
-)
+// outcomes names the kinds in spans, metrics and lines of the log.
+var outcomes = map[error]string{
+	ErrUnknownOutcome: "unknown_outcome", ErrDuplicate: "duplicate", ErrMissingReference: "missing_reference", ErrNotFound: telemetry.NotFound,
+	ErrExists: "exists", ErrConflict: "conflict", ErrTooLarge: "too_large", ErrInvalid: "invalid", ErrTableScan: "table_scan",
+	ErrMissingResource: "missing_resource", ErrBeingDeleted: "being_deleted", ErrRefused: "refused", ErrDenied: "denied",
+	ErrUnavailable: "unavailable", ErrGarbled: "garbled", ErrWiring: "wiring",
+}
 
 // explain returns what telemetry reports about an error: its kind and where it happened, but none of its text.
 func explain(err error) telemetry.Reason {
@@ -226,14 +226,14 @@ func failure(op, table string, key Key, err error) error {
 	}
 	e := &Error{Op: op, Table: table, Key: key, Err: wire.Redact(err)}
 	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		e.Code, e.Kind = response.ErrorCode, refusals.OfTable(response.StatusCode, response.ErrorCode)
+		e.Code, e.Kind = response.ErrorCode, refusal.Of(response.StatusCode, response.ErrorCode)
 	}
-	e.Kind = cmp.Or(refusals.WithoutResponse(err), e.Kind) // a response can be garbled and yet have a status
+	e.Kind = cmp.Or(refusal.WithoutResponse(err), e.Kind) // a response can be garbled and yet have a status
 	return e
 }
 
 // ServiceError makes an Error of a failed request to the queue or the blob service, for packages that make such
-// requests themselves. resource is the queue, the container or the blob. The kind follows from the response's status. Without a response it
+// requests themselves. resource is the queue, the container or the blob. The kind follows from the response's error code. Without a response it
 // is ErrUnavailable, ErrDenied if the credential gave no token, and nil if the context has ended. The caller decides whether an attempt
 // may have been applied, and then sets ErrUnknownOutcome. Secrets in err are left out.
 func ServiceError(op, resource string, err error) *Error {
@@ -241,11 +241,11 @@ func ServiceError(op, resource string, err error) *Error {
 	var answer *azcore.ResponseError
 	switch {
 	case errors.As(err, &answer):
-		e.Code, e.Kind = answer.ErrorCode, refusals.OfService(answer.StatusCode, answer.ErrorCode)
+		e.Code, e.Kind = answer.ErrorCode, refusal.Of(answer.StatusCode, answer.ErrorCode)
 	case errors.Is(err, blobio.ErrForeignClient):
 		e.Kind = ErrWiring
 	default:
-		e.Kind = refusals.WithoutResponse(err)
+		e.Kind = refusal.WithoutResponse(err)
 	}
 	return e
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -19,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -163,13 +163,11 @@ func certain(ex *wire.Exchange) bool {
 }
 
 // isRefusal reports whether the service has refused a request because another writer has changed the blob.
-func isRefusal(err error) bool {
-	return wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet") || blobio.IsGone(err)
-}
+func isRefusal(err error) bool { return refusal.IsChanged(err) || blobio.IsGone(err) }
 
 // blobFailure returns the error for a write of a blob that was certainly not applied.
 func blobFailure(name string, err error) error {
-	e := failure("Move", name, err)
+	e := tables.ServiceError("Move", name, err)
 	if isRefusal(err) {
 		e.Kind = tables.ErrConflict
 	}
@@ -177,7 +175,7 @@ func blobFailure(name string, err error) error {
 }
 
 func unknownBlob(name string, err error) error {
-	e := failure("Move", name, err)
+	e := tables.ServiceError("Move", name, err)
 	e.Kind = tables.ErrUnknownOutcome
 	return e
 }
@@ -192,10 +190,10 @@ func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, er
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failure("Read", name, err)
+		return nil, tables.ServiceError("Read", name, err)
 	}
 	if answer.ETag == nil {
-		return nil, failure("Read", name, fmt.Errorf("%w: the response has no ETag of the blob; repeat the operation", tables.ErrGarbled))
+		return nil, &tables.Error{Op: "Read", Table: name, Kind: tables.ErrGarbled, Err: errors.New("the response has no ETag of the blob; repeat the operation")}
 	}
 	b := &archiveBlob{etag: *answer.ETag}
 	metadata := make(map[string]string, len(answer.Metadata))
@@ -222,21 +220,6 @@ func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob)
 		return unlessRefused(blobFailure(name, err))
 	}
 	return false, unknownBlob(name, err)
-}
-
-// failure returns the tables.Error of a failed request about a blob. If the request's condition did not hold,
-// the Kind is nil, and the caller must set it.
-func failure(op, name string, err error) *tables.Error {
-	e := tables.ServiceError(op, name, err)
-	switch {
-	case e.Code == "BlobAlreadyExists":
-		e.Kind = tables.ErrExists
-	case e.Code == "RequestBodyTooLarge":
-		e.Kind = tables.ErrTooLarge
-	case wire.IsStatus(err, http.StatusPreconditionFailed):
-		e.Kind = nil
-	}
-	return e
 }
 
 // Files is a store of your program to which ToFiles moves entities, such as another vendor's object store. Each

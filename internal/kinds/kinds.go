@@ -22,12 +22,13 @@ var (
 	ErrTableScan        = errors.New("would scan the table")
 	ErrMissingResource  = errors.New("missing table, queue or container")
 	ErrBeingDeleted     = errors.New("being deleted")
+	ErrRefused          = errors.New("refused in the present state of the resource")
 	ErrDenied           = errors.New("access denied")
 	ErrUnavailable      = errors.New("service unavailable")
 	ErrGarbled          = errors.New("unreadable response or stored data")
 
 	// all lists the kinds; Of prefers earlier ones.
-	all = []error{ErrUnknownOutcome, ErrNotFound, ErrMissingReference, ErrExists, ErrConflict, ErrDuplicate, ErrTooLarge, ErrInvalid, ErrWiring, ErrTableScan, ErrMissingResource, ErrBeingDeleted, ErrDenied, ErrUnavailable, ErrGarbled}
+	all = []error{ErrUnknownOutcome, ErrNotFound, ErrMissingReference, ErrExists, ErrConflict, ErrDuplicate, ErrTooLarge, ErrInvalid, ErrWiring, ErrTableScan, ErrMissingResource, ErrBeingDeleted, ErrRefused, ErrDenied, ErrUnavailable, ErrGarbled}
 )
 
 // Of returns the kind of err, nil for none. Joined errors can match several kinds; then Of returns the one that is listed first.
