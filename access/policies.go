@@ -227,10 +227,7 @@ func (p *Policies) failure(op string, kind error, what string) error {
 // sdkFailure makes a tables.Error of an error of the SDK.
 func (p *Policies) sdkFailure(op string, err error) *tables.Error {
 	e := core.ServiceError(op, p.table.Name(), err)
-	switch {
-	case e.Code == "TableBeingDeleted":
-		e.Kind = tables.ErrBeingDeleted
-	case errors.Is(e.Kind, tables.ErrNotFound):
+	if errors.Is(e.Kind, tables.ErrNotFound) {
 		e.Kind = tables.ErrMissingResource
 	}
 	return e

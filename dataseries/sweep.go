@@ -51,7 +51,9 @@ const errLateCall = "AddOnce does not know whether it has counted; repeat the ca
 // program that counts. Several days cost little: a marker takes about 500 bytes.
 //
 // In rows, it removes the markers of all series in the partitions, with any prefix. A sweep can be
-// interrupted anywhere and run again, and several may run at once. In the Report, Read counts the markers
+// interrupted anywhere and run again, and several may run at once. If the service refuses to read or write a blob, for
+// example because of its access tier, the sweep counts it as Failed, goes on, and returns the error at its end. In the
+// Report, Read counts the markers
 // that were old enough, and Deleted those of them that were removed. Both include the runs that this run
 // resumes.
 //
@@ -224,7 +226,7 @@ func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (r
 func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 	ex := wire.Exchange{Entity: &wire.Address{Table: r.table.Name(), RowKey: markerPrefix}}
 	_, err := r.table.Client().GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil)
-	if err != nil && ex.Status != http.StatusNotFound {
+	if err != nil && !wire.HasCode(err, "ResourceNotFound", "EntityNotFound", "EntityDoesNotExist") {
 		return time.Time{}, core.ServiceError("", "", err)
 	}
 	return dateOf(ex.Header)

@@ -5,18 +5,17 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -199,8 +198,7 @@ func countBlobs(ctx context.Context, blobs *container.Client, items []*container
 // sealed.
 func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed bool, err error) {
 	answer, err := client.DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: 0, Count: headerSize}})
-	var response *azcore.ResponseError
-	if errors.As(err, &response) && (response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusRequestedRangeNotSatisfiable) {
+	if wire.HasCode(err, "BlobNotFound", "InvalidRange") {
 		return id, false, nil
 	}
 	if err != nil {

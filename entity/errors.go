@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	resources "github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
@@ -45,9 +46,14 @@ var (
 	ErrMissingResource = kinds.ErrMissingResource
 	// ErrBeingDeleted: a table, queue or container of this name was dropped; the name cannot be used for 40 s or more.
 	ErrBeingDeleted = kinds.ErrBeingDeleted
+	// ErrRefused: the account, container, blob, queue or table is in a state in which the service does not carry out the request: a blob is
+	// in the archive tier, has a lease or snapshots, or is held by an immutability policy, or an account is disabled. Nothing was applied.
+	// Error.Code is the reason, and the text says what to do; a repetition fails until somebody has changed that state.
+	ErrRefused = kinds.ErrRefused
 	// ErrDenied: the credential does not allow the operation, has expired, or gave no token.
 	ErrDenied = kinds.ErrDenied
-	// ErrUnavailable: the service was busy, down or unreachable in all attempts; nothing was applied. Repeat the operation later.
+	// ErrUnavailable: the service was busy, down or unreachable in all attempts (a gateway may have answered in its place), or has not finished other work, such as the creation of the
+	// account or the rehydration of a blob; nothing was applied. Repeat the operation later.
 	ErrUnavailable = kinds.ErrUnavailable
 	// ErrGarbled: a response, or a stored row, cannot be understood, or the response has a status that the service does not send.
 	ErrGarbled = kinds.ErrGarbled
@@ -111,6 +117,10 @@ func (e *Error) Error() string {
 		b.WriteString("; if the endpoint is an Azurite, start it with --skipApiVersionCheck")
 	case errors.Is(e.Err, kinds.ErrCutOff):
 		b.WriteString("; repeat the operation, and if it fails again, check the endpoint and any proxy before it")
+	default:
+		if advice := refusal.Advice(e.Kind, e.Code); advice != "" {
+			fmt.Fprintf(&b, "; %s", advice)
+		}
 	}
 	return b.String()
 }

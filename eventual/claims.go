@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"regexp"
 	"slices"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -147,7 +147,7 @@ func (q *Queue) putClaim(ctx context.Context, op, queue string, e *envelope, bod
 		Metadata:         claimMetadata(e, queue),
 		AccessConditions: blobio.Unchanged(""),
 	})
-	if wire.IsStatus(err, http.StatusConflict) || wire.IsStatus(err, http.StatusPreconditionFailed) {
+	if refusal.IsChanged(err) {
 		if _, same := q.getClaim(ctx, e); same == nil {
 			return nil
 		}
@@ -167,7 +167,7 @@ func (q *Queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 		return nil, errors.New("the message's body is in a blob, and the account has no blob endpoint; set Endpoints.Blob")
 	}
 	answer, err := q.claimBlob(c).DownloadStream(ctx, nil)
-	if wire.HasCode(err, "BlobNotFound") {
+	if blobio.IsGone(err) {
 		return nil, errClaimGone
 	}
 	if err != nil {
@@ -200,7 +200,7 @@ func (q *Queue) renewClaim(ctx context.Context, op, queue string, e *envelope) e
 		return nil
 	}
 	there, err := q.claimBlob(e.Claim).GetProperties(ctx, nil)
-	if wire.HasCode(err, "BlobNotFound") {
+	if blobio.IsGone(err) {
 		return nil
 	}
 	if err != nil {
@@ -211,7 +211,7 @@ func (q *Queue) renewClaim(ctx context.Context, op, queue string, e *envelope) e
 	}
 	_, err = q.claimBlob(e.Claim).SetMetadata(ctx, claimMetadata(e, queue), &blob.SetMetadataOptions{
 		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: there.ETag}}})
-	if err == nil || wire.HasCode(err, "BlobNotFound") {
+	if err == nil || blobio.IsGone(err) {
 		return nil
 	}
 	return failure(op, q.claimsName, err)
@@ -224,7 +224,7 @@ func (q *Queue) removeClaim(ctx context.Context, e *envelope) error {
 		return nil
 	}
 	_, err := q.claimBlob(e.Claim).Delete(ctx, nil)
-	if err == nil || wire.HasCode(err, "BlobNotFound") {
+	if err == nil || blobio.IsGone(err) {
 		return nil
 	}
 	return failure("Delete", q.claimsName, err)
@@ -251,6 +251,9 @@ type SweepReport struct {
 	Held    int // bodies that a message may name, since their queue or the poison queue was not empty
 	Foreign int // bodies of another queue that uses the container, or of an unknown queue, since an earlier version did not record it
 	Deleted int
+	Failed  int // bodies that the service did not delete, for example because of a lease
+	// LastFailure is the error of the body that failed last.
+	LastFailure error
 }
 
 // SweepClaims deletes large bodies that no message names. Such bodies remain after a Purge, and after a
@@ -299,8 +302,9 @@ func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepRe
 			case options != nil && options.DryRun:
 				report.Deleted++
 			default:
-				if err := q.sweepClaim(ctx, c, &report); err != nil {
-					return report, err
+				q.sweepClaim(ctx, c, &report)
+				if ctx.Err() != nil {
+					return report, ctx.Err()
 				}
 			}
 		}
@@ -352,15 +356,16 @@ func (q *Queue) busy(ctx context.Context) (map[string]bool, error) {
 }
 
 // sweepClaim deletes a body unless its blob has changed since it was listed.
-func (q *Queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport) error {
+func (q *Queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport) {
 	_, err := q.claims.NewBlobClient(c.blob).Delete(ctx, &blob.DeleteOptions{AccessConditions: blobio.Unchanged(c.etag)})
 	switch {
-	case wire.HasCode(err, "ConditionNotMet"):
+	case refusal.IsChanged(err):
 		report.Young++
-	case err == nil, wire.HasCode(err, "BlobNotFound"):
+	case err == nil, blobio.IsGone(err):
 		report.Deleted++
 	default:
-		return failure("SweepClaims", q.claimsName, err)
+		report.Failed++
+		report.LastFailure = fmt.Errorf("blob %s: %w", c.blob, failure("SweepClaims", q.claimsName, err))
+		q.signals().SweepFailed(ctx, q.claimsName, err)
 	}
-	return nil
 }

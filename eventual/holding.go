@@ -3,15 +3,13 @@ package eventual
 import (
 	"cmp"
 	"context"
-	"errors"
-	"net/http"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 )
 
 // ErrLeaseLost is the cause of a handler's context that has ended because the visibility timeout of its message ran out, or because
@@ -108,7 +106,7 @@ func (h *holding) update(ctx context.Context, text string) error {
 	since, seconds := time.Now(), int32(h.visibility/time.Second)
 	answer, err := h.queue.UpdateMessage(h.own, h.id, h.receipt, text, &azqueue.UpdateMessageOptions{VisibilityTimeout: &seconds})
 	switch {
-	case isNotHeld(err):
+	case refusal.IsNotHeld(err):
 		h.lease.End(ErrLeaseLost)
 		return ErrLeaseLost
 	case err != nil:
@@ -122,16 +120,6 @@ func (h *holding) update(ctx context.Context, text string) error {
 	return nil
 }
 
-// isNotHeld reports whether the service has refused a pop receipt because another process holds the message, or because
-// the message no longer exists.
-func isNotHeld(err error) bool {
-	var answer *azcore.ResponseError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	return answer.StatusCode == http.StatusNotFound || answer.ErrorCode == "PopReceiptMismatch"
-}
-
 // finish deletes the message, since the work on it is done. No request can be sent for the message afterwards.
 // If another process holds the message by now, that process deletes it, and finish returns nil.
 func (h *holding) finish() error {
@@ -141,7 +129,7 @@ func (h *holding) finish() error {
 		return nil
 	}
 	_, err := h.queue.DeleteMessage(h.own, h.id, h.receipt, nil)
-	if isNotHeld(err) || h.lease.Check() != nil {
+	if refusal.IsNotHeld(err) || h.lease.Check() != nil {
 		return nil
 	}
 	return err
@@ -164,7 +152,7 @@ func (h *holding) release(delay time.Duration, text string) error {
 	text = cmp.Or(text, h.text)
 	seconds := int32(delay / time.Second)
 	_, err := h.queue.UpdateMessage(h.own, h.id, h.receipt, text, &azqueue.UpdateMessageOptions{VisibilityTimeout: &seconds})
-	if isNotHeld(err) || h.lease.Check() != nil {
+	if refusal.IsNotHeld(err) || h.lease.Check() != nil {
 		return nil
 	}
 	return err

@@ -378,18 +378,7 @@ func failure(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := core.ServiceError(op, name, err)
-	switch e.Code {
-	case "QueueAlreadyExists", "ContainerAlreadyExists", "BlobAlreadyExists":
-		e.Kind = tables.ErrExists
-	case "MessageTooLarge", "RequestBodyTooLarge":
-		e.Kind = tables.ErrTooLarge
-	default:
-		if wire.IsStatus(err, http.StatusPreconditionFailed) {
-			e.Kind = nil // only the caller knows which condition failed
-		}
-	}
-	return e
+	return core.ServiceError(op, name, err)
 }
 
 // writeFailure converts the error of a write as failure does, but with the kind ErrUnknownOutcome if an attempt may have been applied.

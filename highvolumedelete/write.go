@@ -288,15 +288,13 @@ var (
 	ErrEarly = errors.New("the period is too far in the future")
 )
 
-// noTable reports whether an error says that this table does not exist: it was not created yet, or was dropped. A 404 response
-// without a code says so, too.
+// noTable reports whether an error says that this table does not exist: it was not created yet, or was dropped.
 func noTable(err error, table string) bool {
 	var e *tables.Error
 	if !errors.As(err, &e) || e.Table != table {
 		return false
 	}
-	return errors.Is(err, tables.ErrMissingResource) || beingDeleted(err) || e.Code == codeTableNotFound ||
-		errors.Is(err, tables.ErrNotFound) && e.Code == "" && e.Err != nil
+	return errors.Is(err, tables.ErrMissingResource) || beingDeleted(err) || e.Code == codeTableNotFound
 }
 
 // The service's codes for a table that does not exist. They matter for errors of kind ErrUnknownOutcome: an earlier attempt may

@@ -23,6 +23,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -76,6 +77,9 @@ func (x *inBlobs[T]) reconcileLists(ctx context.Context, all []*driver.Reconcili
 }
 
 func (x *inBlobs[T]) reconcileList(ctx context.Context, e *edit[T]) error {
+	if len(e.in) == 0 && blobio.CheckName(e.place) != nil {
+		return nil // the service has no such list, so nobody is in it; it would refuse every request for it
+	}
 	return backoff.Retry(ctx, attempts+1, func() (again bool, err error) {
 		old, err := x.blobs.read(ctx, e.place)
 		if err != nil {
@@ -184,7 +188,7 @@ func (x *inBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 // heldIn yields a fact for each key in one blob. It returns false if the iteration must end.
 func (x *inBlobs[T]) heldIn(ctx context.Context, place string, scope driver.Scope, yield func(driver.Fact, error) bool) bool {
 	l, err := x.blobs.read(ctx, place)
-	if err != nil && !errors.Is(err, tables.ErrGarbled) {
+	if err != nil && (!errors.Is(err, tables.ErrGarbled) || refusal.OfResponse(err)) {
 		yield(driver.Fact{}, x.failed("List", err))
 		return false
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"path"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -39,8 +39,12 @@ func (b *blobs) begin(ctx context.Context, verb string) (context.Context, *telem
 	if !b.signals.On() {
 		return ctx, nil
 	}
+	return b.signals.Begin(ctx, telemetry.Blobs, verb, b.containerName())
+}
+
+func (b *blobs) containerName() string {
 	address, _, _ := strings.Cut(b.container.URL(), "?") // a signature may follow the question mark
-	return b.signals.Begin(ctx, telemetry.Blobs, verb, path.Base(address))
+	return path.Base(address)
 }
 
 const errForeignClient = "the container's client was not made by Account.Container; use that, since only its requests stop when the lease of an intent ends"
@@ -56,7 +60,7 @@ func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Co
 		return fault(op, p.name, tables.ErrWiring, errForeignClient)
 	case err == nil:
 		return nil
-	case !ex.Lost() && !ex.EarlierUnknown() && !isRefused(err):
+	case !ex.Lost() && !ex.EarlierUnknown() && !refusal.IsChanged(err):
 		return failure(op, p.name, err)
 	}
 	there, statErr := b.container.NewBlobClient(p.name).GetProperties(ctx, nil)
@@ -164,19 +168,10 @@ func failure(op, name string, err error) error {
 		return err
 	}
 	e := core.ServiceError(op, name, err)
-	switch {
-	case wire.HasCode(err, "ContainerNotFound"): // leave the kind ErrMissingResource
-	case wire.IsStatus(err, http.StatusNotFound):
+	if blobio.IsGone(err) {
 		e.Kind = tables.ErrConflict
-	case wire.IsStatus(err, http.StatusRequestedRangeNotSatisfiable):
-		e.Kind = tables.ErrGarbled
 	}
 	return e
-}
-
-// isRefused reports whether a condition of the request was not met.
-func isRefused(err error) bool {
-	return wire.IsStatus(err, http.StatusConflict) || wire.IsStatus(err, http.StatusPreconditionFailed)
 }
 
 // gone returns the error of a read whose blob was deleted or replaced.

@@ -16,7 +16,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -76,11 +78,8 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 		options.Range = blob.HTTPRange{Offset: offset, Count: n}
 	}
 	answer, err := b.container.NewBlobClient(p.name).DownloadStream(ctx, options)
-	switch {
-	case blobio.IsGone(err), isRefused(err):
-		return nil, "", gone(op, p.name)
-	case err != nil:
-		return nil, "", failure(op, p.name, err)
+	if err != nil {
+		return nil, "", readFailure(op, p.name, err)
 	}
 	if err := b.checkResponse(op, p, ranged, &answer); err != nil {
 		_ = answer.Body.Close()
@@ -102,8 +101,8 @@ func (b *blobs) checkResponse(op string, p *pointer, ranged bool, answer *blob.D
 	case !ranged && answer.ContentLength != nil:
 		whole = *answer.ContentLength
 	}
-	if whole < 0 {
-		return garbled(op, p.name, "%w: it has no header with the blob's length; repeat the operation", errIncomplete)
+	if whole < 0 || answer.ETag == nil {
+		return garbled(op, p.name, "%w: it has no header with the blob's length or ETag; repeat the operation", errIncomplete)
 	}
 	if err := b.ownerOf(p.of).CheckLabels(p.name, answer.Metadata); err != nil {
 		return garbled(op, p.name, "%w", err)
@@ -111,7 +110,7 @@ func (b *blobs) checkResponse(op string, p *pointer, ranged bool, answer *blob.D
 	// The reader of a whole value checks the hash of its bytes. The reader of a range cannot, so the metadata must
 	// have the pointer's hash.
 	stored := blobowner.Label(answer.Metadata, metaHash)
-	if whole != p.length || stored != p.hash() && (ranged || stored != "") || answer.ETag == nil {
+	if whole != p.length || stored != p.hash() && (ranged || stored != "") {
 		return garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity's pointer says %d bytes and %s; restore the blob, or remove the value with Discard", whole, metaHash, stored, p.length, p.hash())
 	}
 	return nil
@@ -181,10 +180,13 @@ func (r *reader) Close() error {
 	return r.body.Close()
 }
 
-// readFailure returns the error of a body whose rest cannot be read, for example because the blob was deleted meanwhile.
+// readFailure returns the error of a blob that cannot be read, or whose rest cannot, for example because the blob was deleted meanwhile.
 func readFailure(op, name string, err error) error {
-	if blobio.IsGone(err) || isRefused(err) {
+	switch {
+	case blobio.IsGone(err), refusal.IsChanged(err):
 		return gone(op, name)
+	case wire.HasCode(err, "InvalidRange"):
+		return garbled(op, name, "the blob is shorter than the entity's pointer says; restore the blob, or remove the value with Discard")
 	}
 	return failure(op, name, err)
 }

@@ -50,7 +50,7 @@ type SweepReport struct {
 	Bytes      int64 // total size of the blobs that Deleted counts
 	Foreign    int   // stored by another program, for another table, or for a row of this table that is no entity of the repository; not deleted
 	Undated    int   // stored by an earlier version, without a Deadline; not deleted, because their writers may still be running
-	Failed     int   // their entity or one of its copies could not be read, or the delete failed; LastFailure is the last error
+	Failed     int   // their entity or one of its copies could not be read, or the service refused the delete, for example because of a lease; LastFailure is the last error
 	// LastFailure is the error of the blob that failed last.
 	LastFailure error
 	// Resume is the token for SweepOptions.Resume, which continues after the last finished page; "" if the sweep is complete.
@@ -215,6 +215,7 @@ func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*conta
 		if err != nil {
 			report.Failed++
 			report.LastFailure = fmt.Errorf("blob %s: %w", c.name, err)
+			x.blobs.signals.SweepFailed(ctx, x.blobs.containerName(), err)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -89,8 +90,8 @@ func (x *spill[T]) keeps(ctx context.Context, old *pointer) bool {
 // Discard removes the large values of an entity that are lost or damaged for good, so that it can be read, changed
 // and deleted again, and returns the names of their properties. A value counts as lost if in two reads its blob does
 // not exist, has another length or hash than the pointer says, or does not belong to the entity; a sealed value only
-// if its blob does not exist. If the service does not respond or refuses the request, or if a response is cut off,
-// Discard removes nothing. It removes a Stream only if the row names a blob that cannot be the entity's: any other lost
+// if its blob does not exist. If the service does not respond or refuses the request, for example because the blob is in
+// the archive tier, or if a response is cut off, Discard removes nothing. It removes a Stream only if the row names a blob that cannot be the entity's: any other lost
 // Stream does not prevent reading its entity. Discard deletes the damaged blobs whose metadata name the entity. If the
 // keys of an index depend on a lost value, only Repository.Repair finds the old rows of that index. tables.ErrConflict
 // means that the entity was changed meanwhile. Check the entity before you call Discard: if the property is configured
@@ -131,7 +132,7 @@ type salvageKey struct{}
 // the entity then has a new ETag, so the write of Discard fails.
 func (s *salvage) leavesOut(of driver.Reading, property string, sealed bool, err error, read func() error) bool {
 	isLost := func(err error) bool {
-		damaged := errors.Is(err, tables.ErrGarbled) && !errors.Is(err, errIncomplete) && !sealed
+		damaged := errors.Is(err, tables.ErrGarbled) && !errors.Is(err, errIncomplete) && !refusal.OfResponse(err) && !sealed
 		return damaged || errors.Is(err, driver.ErrOutdated)
 	}
 	if of.Key != s.key || !isLost(err) || !isLost(read()) {

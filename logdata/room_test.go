@@ -65,13 +65,13 @@ func TestWritesWaitForRoom(t *testing.T) {
 // TestNoBlobTakesIt: where every blob refuses to take more, a Write ends after some of them, with a record that is surely not
 // stored.
 func TestNoBlobTakesIt(t *testing.T) {
-	full := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(refusal("BlobIsSealed"))))
+	full := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.Refusal{Status: 409, Code: "BlobIsSealed"})))
 	faulty, _ := storagetest.Simulator(t, nil).WithRetries(0).Faulty(full)
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, nil)
 	full.Set(true)
 	err := w.Write(t.Context(), record(noon(), "refused"))
-	if wantKind(t, err, tables.ErrConflict); errors.Is(err, tables.ErrUnknownOutcome) || w.Stats().Records != 0 {
+	if wantKind(t, err, tables.ErrRefused); errors.Is(err, tables.ErrUnknownOutcome) || w.Stats().Records != 0 {
 		t.Errorf("%v, %+v", err, w.Stats())
 	}
 	full.Set(false)

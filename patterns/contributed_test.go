@@ -138,10 +138,11 @@ func (f *forgetful) Attach(driver.Host[person]) (driver.Implementation[person], 
 
 // TestNotFoundIsSaidOfEntities: an entity that is there and cannot be read is neither not found nor passed over.
 func TestNotFoundIsSaidOfEntities(t *testing.T) {
-	for name, err := range map[string]error{
-		"an answer":        &azcore.ResponseError{StatusCode: http.StatusNotFound, ErrorCode: "KeyNotFound"},
-		"a table's":        &tables.Error{Kind: tables.ErrNotFound},
-		"in its own words": fmt.Errorf("no such key: %w", tables.ErrNotFound),
+	for name, c := range map[string]struct{ err, kind error }{
+		"an answer":        {&azcore.ResponseError{StatusCode: http.StatusNotFound, ErrorCode: "ResourceNotFound"}, tables.ErrGarbled},
+		"another service":  {&azcore.ResponseError{StatusCode: http.StatusNotFound, ErrorCode: "KeyNotFound"}, tables.ErrRefused},
+		"a table's":        {&tables.Error{Kind: tables.ErrNotFound}, tables.ErrGarbled},
+		"in its own words": {fmt.Errorf("no such key: %w", tables.ErrNotFound), tables.ErrGarbled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &forgetful{}
@@ -150,10 +151,10 @@ func TestNotFoundIsSaidOfEntities(t *testing.T) {
 			if err := repo.Insert(t.Context(), v); err != nil {
 				t.Fatal(err)
 			}
-			f.err = err
+			f.err = c.err
 			notAbsent := func(what string, err error) {
 				t.Helper()
-				if !errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrNotFound) {
+				if !errors.Is(err, c.kind) || errors.Is(err, tables.ErrNotFound) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}

@@ -293,7 +293,7 @@ func TestAccountTokenCredential(t *testing.T) {
 	seen := map[string]string{}
 	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: harness.Transport(func(req *http.Request) (*http.Response, error) {
 		seen[req.URL.Host] = req.Header.Get("Authorization")
-		return harness.Reply(req, 404, ""), nil
+		return harness.Reply(req, 404, refusalBody("ResourceNotFound"), "Content-Type", "application/json"), nil
 	})}}
 	credential := &tokens{}
 	a := harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential, options))
@@ -321,7 +321,7 @@ func TestAccountKeepsCallersOptions(t *testing.T) {
 	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{
 		PerCallPolicies:  append(make([]policy.Policy, 0, 8), harness.PerAttempt(func(*http.Request) { calls++ })),
 		PerRetryPolicies: append(make([]policy.Policy, 0, 8), harness.PerAttempt(func(*http.Request) { attempts++ })),
-		Transport:        harness.Transport(func(req *http.Request) (*http.Response, error) { return harness.Reply(req, 404, ""), nil }),
+		Transport:        refusingAll(404, "ResourceNotFound"),
 	}}
 	for range 2 {
 		a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", someKey, options))

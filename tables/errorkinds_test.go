@@ -21,7 +21,7 @@ func refusalBody(code string) string {
 // answer, and the creation of a table. A kind for reads is never ErrUnknownOutcome.
 func TestErrorKinds(t *testing.T) {
 	kinds := []error{tables.ErrNotFound, tables.ErrExists, tables.ErrConflict, tables.ErrDuplicate, tables.ErrTooLarge, tables.ErrInvalid,
-		tables.ErrUnknownOutcome, tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied, tables.ErrUnavailable, tables.ErrGarbled}
+		tables.ErrUnknownOutcome, tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrRefused, tables.ErrDenied, tables.ErrUnavailable, tables.ErrGarbled}
 	for _, c := range []struct {
 		status      int
 		code        string
@@ -31,8 +31,12 @@ func TestErrorKinds(t *testing.T) {
 		{405, "MethodNotAllowed", tables.ErrInvalid, tables.ErrInvalid}, {415, "AtomFormatNotSupported", tables.ErrInvalid, tables.ErrInvalid},
 		{400, "InvalidInput", tables.ErrInvalid, tables.ErrInvalid}, {400, "InvalidAuthenticationInfo", tables.ErrDenied, tables.ErrDenied},
 		{401, "InvalidAuthenticationInfo", tables.ErrDenied, tables.ErrDenied}, {403, "AuthenticationFailed", tables.ErrDenied, tables.ErrDenied},
-		{409, "EntityAlreadyExists", tables.ErrExists, tables.ErrExists}, {409, "OperationInProgress", tables.ErrGarbled, tables.ErrGarbled},
-		{409, "", tables.ErrGarbled, tables.ErrGarbled}, {413, "RequestBodyTooLarge", tables.ErrTooLarge, tables.ErrTooLarge},
+		{409, "EntityAlreadyExists", tables.ErrExists, tables.ErrExists}, {409, "OperationInProgress", tables.ErrRefused, tables.ErrRefused},
+		{412, "UpdateConditionNotSatisfied", tables.ErrConflict, tables.ErrConflict}, {412, "OfANewerVersion", tables.ErrRefused, tables.ErrRefused},
+		{409, "AccountBeingCreated", tables.ErrUnavailable, tables.ErrUnavailable}, {403, "AccountIsDisabled", tables.ErrRefused, tables.ErrRefused},
+		{409, "TableBeingDeleted", tables.ErrBeingDeleted, tables.ErrBeingDeleted}, {404, "OfANewerVersion", tables.ErrRefused, tables.ErrRefused},
+		{404, "", tables.ErrUnavailable, tables.ErrUnavailable}, {412, "", tables.ErrUnavailable, tables.ErrUnavailable},
+		{409, "", tables.ErrUnavailable, tables.ErrUnavailable}, {413, "RequestBodyTooLarge", tables.ErrTooLarge, tables.ErrTooLarge},
 		{503, "ServerBusy", tables.ErrUnavailable, tables.ErrUnavailable}, {429, "TooManyRequests", tables.ErrUnavailable, tables.ErrUnavailable},
 		{429, "", tables.ErrUnavailable, tables.ErrUnavailable}, {503, "", tables.ErrUnavailable, tables.ErrUnknownOutcome},
 		{503, "OperationTimedOut", tables.ErrUnavailable, tables.ErrUnknownOutcome}, {500, "OperationTimedOut", tables.ErrUnavailable, tables.ErrUnknownOutcome},
@@ -112,7 +116,7 @@ func TestRefusalsAfterBusy(t *testing.T) {
 // TestOneErrorOneKind: whatever the causes of an Error are, it matches its own kind alone, and its causes in all else.
 func TestOneErrorOneKind(t *testing.T) {
 	all := []error{tables.ErrUnknownOutcome, tables.ErrNotFound, tables.ErrMissingReference, tables.ErrExists, tables.ErrConflict, tables.ErrDuplicate, tables.ErrTooLarge,
-		tables.ErrInvalid, tables.ErrWiring, tables.ErrTableScan, tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied, tables.ErrUnavailable, tables.ErrGarbled}
+		tables.ErrInvalid, tables.ErrWiring, tables.ErrTableScan, tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrRefused, tables.ErrDenied, tables.ErrUnavailable, tables.ErrGarbled}
 	wrapped := func(err error) error {
 		return fmt.Errorf("of %w: %w", context.Canceled, &tables.Error{Op: "Get", Err: err})
 	}

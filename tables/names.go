@@ -87,6 +87,7 @@ var (
 	ErrTableScan        = entity.ErrTableScan
 	ErrMissingResource  = entity.ErrMissingResource
 	ErrBeingDeleted     = entity.ErrBeingDeleted
+	ErrRefused          = entity.ErrRefused
 	ErrDenied           = entity.ErrDenied
 	ErrUnavailable      = entity.ErrUnavailable
 	ErrGarbled          = entity.ErrGarbled

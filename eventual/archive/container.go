@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -21,6 +20,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -74,8 +74,6 @@ const (
 	metaWrite       = "tpwrite"
 	metaMD5         = "tpmd5"
 	metaPending     = "tppending"
-
-	maxBlobName = 1024 // the service's limit, in characters
 )
 
 func (d toContainer[T]) check(source driver.Host[T]) error {
@@ -102,9 +100,13 @@ func (d toContainer[T]) check(source driver.Host[T]) error {
 
 func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error) {
 	name := d.name(entity)
-	if n := len([]rune(name)); n == 0 || n > maxBlobName {
+	err := blobio.CheckName(name)
+	if name == "" {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
 		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Kind: tables.ErrInvalid,
-			Err: fmt.Errorf("the name function returned a blob name of %d characters; it must have 1 to %d", n, maxBlobName)}
+			Err: fmt.Errorf("the name function returned a name that no blob can have: %w", err)}
 	}
 	return []string{name}, nil
 }
@@ -172,13 +174,11 @@ func certain(ex *wire.Exchange) bool {
 }
 
 // isRefusal reports whether the service has refused a request because another writer has changed the blob.
-func isRefusal(err error) bool {
-	return wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet") || blobio.IsGone(err)
-}
+func isRefusal(err error) bool { return refusal.IsChanged(err) || blobio.IsGone(err) }
 
 // blobFailure returns the error for a write of a blob that was certainly not applied.
 func blobFailure(name string, err error) error {
-	e := failure("Move", name, err)
+	e := core.ServiceError("Move", name, err)
 	if isRefusal(err) {
 		e.Kind = tables.ErrConflict
 	}
@@ -186,7 +186,7 @@ func blobFailure(name string, err error) error {
 }
 
 func unknownBlob(name string, err error) error {
-	e := failure("Move", name, err)
+	e := core.ServiceError("Move", name, err)
 	e.Kind = tables.ErrUnknownOutcome
 	return e
 }
@@ -201,10 +201,10 @@ func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, er
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failure("Read", name, err)
+		return nil, core.ServiceError("Read", name, err)
 	}
 	if answer.ETag == nil {
-		return nil, failure("Read", name, fmt.Errorf("%w: the response has no ETag of the blob; repeat the operation", tables.ErrGarbled))
+		return nil, &tables.Error{Op: "Read", Table: name, Kind: tables.ErrGarbled, Err: errors.New("the response has no ETag of the blob; repeat the operation")}
 	}
 	b := &archiveBlob{etag: *answer.ETag}
 	metadata := make(map[string]string, len(answer.Metadata))
@@ -231,21 +231,6 @@ func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob)
 		return unlessRefused(blobFailure(name, err))
 	}
 	return false, unknownBlob(name, err)
-}
-
-// failure returns the tables.Error of a failed request about a blob. If the request's condition did not hold,
-// the Kind is nil, and the caller must set it.
-func failure(op, name string, err error) *tables.Error {
-	e := core.ServiceError(op, name, err)
-	switch {
-	case e.Code == "BlobAlreadyExists":
-		e.Kind = tables.ErrExists
-	case e.Code == "RequestBodyTooLarge":
-		e.Kind = tables.ErrTooLarge
-	case wire.IsStatus(err, http.StatusPreconditionFailed):
-		e.Kind = nil
-	}
-	return e
 }
 
 // Files is a store of your program to which ToFiles moves entities, such as another vendor's object store. Each

@@ -172,7 +172,7 @@ func Read[T any](ctx context.Context, c *container.Client, name string) (*T, err
 	}
 	answer, err := c.NewBlobClient(name).DownloadStream(ctx, nil)
 	if err != nil {
-		return nil, failure(op, name, err)
+		return nil, core.ServiceError(op, name, err)
 	}
 	defer answer.Body.Close()
 	for key := range answer.Metadata {
@@ -183,7 +183,7 @@ func Read[T any](ctx context.Context, c *container.Client, name string) (*T, err
 	}
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return nil, failure(op, name, err)
+		return nil, core.ServiceError(op, name, err)
 	}
 	v, err := openArchive(codec, text)
 	if err != nil {

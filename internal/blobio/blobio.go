@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
@@ -21,7 +20,8 @@ import (
 
 const (
 	segmentMark = "!"
-	maxName     = 1024 // characters
+	maxName     = 1024 // UTF-16 units
+	maxSegments = 254
 )
 
 // ErrForeignClient means that Account.Container did not make the client. Requests of another client are not recorded, and are sent even
@@ -40,10 +40,15 @@ func Segment(text string) string {
 // ParseSegment is the inverse of Segment.
 func ParseSegment(segment string) string { return strings.TrimSuffix(segment, segmentMark) }
 
-// CheckName returns an edm.SizeError if the name is longer than the service allows.
+// CheckName returns an edm.SizeError for a name that no blob can have, since it is longer or has more segments than the service allows.
+// The service counts UTF-16 units: a name has at most 512 characters of two units, such as emoji
+// (github.com/Azure/azure-storage-cpp/issues/291).
 func CheckName(name string) error {
-	if n := utf8.RuneCountInString(name); n > maxName {
-		return &edm.SizeError{What: "a blob's name", Size: n, Limit: maxName, Unit: "characters"}
+	if n := edm.Units(name); n > maxName {
+		return &edm.SizeError{What: "a blob's name", Size: n, Limit: maxName, Unit: "UTF-16 units"}
+	}
+	if n := strings.Count(name, "/") + 1; n > maxSegments {
+		return &edm.SizeError{What: "a blob's name", Size: n, Limit: maxSegments, Unit: "segments between slashes"}
 	}
 	return nil
 }
@@ -58,10 +63,9 @@ func Unchanged(etag azcore.ETag) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: condition}
 }
 
-// IsGone reports whether the service says that a blob does not exist. It is false if the container does not exist.
-func IsGone(err error) bool {
-	return wire.IsStatus(err, http.StatusNotFound) && !wire.HasCode(err, "ContainerNotFound")
-}
+// IsGone reports whether the service says that a blob does not exist. It is false if the container does not exist, and for a response
+// without a code, which a gateway may have sent.
+func IsGone(err error) bool { return wire.HasCode(err, "BlobNotFound") }
 
 // Content is a blob as it was read.
 type Content struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/submission"
@@ -303,7 +304,7 @@ func (t *Table) send(ctx context.Context, enc *encoded) (submission.Reply, *enti
 	case f == nil:
 		return answer, writeFailure(answer.Err)
 	}
-	e := &entity.Error{Change: f.Index + 1, Code: f.Code, Kind: refusals.OfTable(f.Status, f.Code), Err: answer.Err}
+	e := &entity.Error{Change: f.Index + 1, Code: f.Code, Kind: refusal.Of(f.Status, f.Code), Err: answer.Err}
 	if f.Index >= 0 {
 		refused := enc.operations[f.Index].Address
 		e.Key = entity.Key{refused.PartitionKey, refused.RowKey}

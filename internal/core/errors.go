@@ -15,22 +15,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-var (
-	// refusals maps the status and the code of a response to a kind.
-	refusals = refusal.Kinds{
-		NotFound: entity.ErrNotFound, Exists: entity.ErrExists, Conflict: entity.ErrConflict, TooLarge: entity.ErrTooLarge, Invalid: entity.ErrInvalid,
-		MissingResource: entity.ErrMissingResource, BeingDeleted: entity.ErrBeingDeleted, Denied: entity.ErrDenied, Unavailable: entity.ErrUnavailable,
-		Garbled: entity.ErrGarbled,
-	}
-
-	// outcomes names the kinds in spans, metrics and lines of the log.
-	outcomes = map[error]string{
-		entity.ErrUnknownOutcome: "unknown_outcome", entity.ErrDuplicate: "duplicate", entity.ErrMissingReference: "missing_reference", entity.ErrNotFound: telemetry.NotFound,
-		entity.ErrExists: "exists", entity.ErrConflict: "conflict", entity.ErrTooLarge: "too_large", entity.ErrInvalid: "invalid", entity.ErrTableScan: "table_scan",
-		entity.ErrMissingResource: "missing_resource", entity.ErrBeingDeleted: "being_deleted", entity.ErrDenied: "denied", entity.ErrUnavailable: "unavailable",
-		entity.ErrGarbled: "garbled", entity.ErrWiring: "wiring",
-	}
-)
+// outcomes names the kinds in spans, metrics and lines of the log.
+var outcomes = map[error]string{
+	entity.ErrUnknownOutcome: "unknown_outcome", entity.ErrDuplicate: "duplicate", entity.ErrMissingReference: "missing_reference",
+	entity.ErrNotFound: telemetry.NotFound, entity.ErrExists: "exists", entity.ErrConflict: "conflict", entity.ErrTooLarge: "too_large",
+	entity.ErrInvalid: "invalid", entity.ErrTableScan: "table_scan", entity.ErrMissingResource: "missing_resource",
+	entity.ErrBeingDeleted: "being_deleted", entity.ErrRefused: "refused", entity.ErrDenied: "denied", entity.ErrUnavailable: "unavailable",
+	entity.ErrGarbled: "garbled", entity.ErrWiring: "wiring",
+}
 
 // explain returns what telemetry reports about an error: its kind and where it happened, but none of its text.
 func explain(err error) telemetry.Reason {
@@ -59,14 +51,14 @@ func failure(op, table string, key entity.Key, err error) error {
 	}
 	e := &entity.Error{Op: op, Table: table, Key: key, Err: wire.Redact(err)}
 	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		e.Code, e.Kind = response.ErrorCode, refusals.OfTable(response.StatusCode, response.ErrorCode)
+		e.Code, e.Kind = response.ErrorCode, refusal.Of(response.StatusCode, response.ErrorCode)
 	}
-	e.Kind = cmp.Or(refusals.WithoutResponse(err), e.Kind) // a response can be garbled and yet have a status
+	e.Kind = cmp.Or(refusal.WithoutResponse(err), e.Kind) // a response can be garbled and yet have a status
 	return e
 }
 
 // ServiceError makes an Error of a failed request to the queue or the blob service, for packages that make such
-// requests themselves. resource is the queue, the container or the blob. The kind follows from the response's status. Without a response it
+// requests themselves. resource is the queue, the container or the blob. The kind follows from the response's error code. Without a response it
 // is ErrUnavailable, ErrDenied if the credential gave no token, and nil if the context has ended. The caller decides whether an attempt
 // may have been applied, and then sets ErrUnknownOutcome. Secrets in err are left out.
 func ServiceError(op, resource string, err error) *entity.Error {
@@ -74,11 +66,11 @@ func ServiceError(op, resource string, err error) *entity.Error {
 	var answer *azcore.ResponseError
 	switch {
 	case errors.As(err, &answer):
-		e.Code, e.Kind = answer.ErrorCode, refusals.OfService(answer.StatusCode, answer.ErrorCode)
+		e.Code, e.Kind = answer.ErrorCode, refusal.Of(answer.StatusCode, answer.ErrorCode)
 	case errors.Is(err, blobio.ErrForeignClient):
 		e.Kind = entity.ErrWiring
 	default:
-		e.Kind = refusals.WithoutResponse(err)
+		e.Kind = refusal.WithoutResponse(err)
 	}
 	return e
 }

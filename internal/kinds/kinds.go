@@ -24,12 +24,13 @@ var (
 	ErrTableScan        = errors.New("would scan the table")
 	ErrMissingResource  = errors.New("missing table, queue or container")
 	ErrBeingDeleted     = errors.New("being deleted")
+	ErrRefused          = errors.New("refused in the present state of the resource")
 	ErrDenied           = errors.New("access denied")
 	ErrUnavailable      = errors.New("service unavailable")
 	ErrGarbled          = errors.New("unreadable response or stored data")
 
 	// all lists the kinds; Of prefers earlier ones.
-	all = []error{ErrUnknownOutcome, ErrNotFound, ErrMissingReference, ErrExists, ErrConflict, ErrDuplicate, ErrTooLarge, ErrInvalid, ErrWiring, ErrTableScan, ErrMissingResource, ErrBeingDeleted, ErrDenied, ErrUnavailable, ErrGarbled}
+	all = []error{ErrUnknownOutcome, ErrNotFound, ErrMissingReference, ErrExists, ErrConflict, ErrDuplicate, ErrTooLarge, ErrInvalid, ErrWiring, ErrTableScan, ErrMissingResource, ErrBeingDeleted, ErrRefused, ErrDenied, ErrUnavailable, ErrGarbled}
 )
 
 // ErrCutOff is the cause of an error, and no kind: a response is truncated or cannot be parsed, so the outcome of a write is unknown.

@@ -124,6 +124,14 @@ func (t *Telemetry) EffectFailed(ctx context.Context, repository string, err err
 	}
 }
 
+// SweepFailed counts and logs a blob that a sweep could not examine or delete.
+func (t *Telemetry) SweepFailed(ctx context.Context, container string, err error) {
+	if t.Measures() {
+		t.Count(ctx, SweepFailures, 1, AttrContainer, container, AttrOutcome, t.explain(err).Outcome)
+	}
+	t.Log(ctx, LineSweepFailed, container, slog.String("container", container), t.Error(err))
+}
+
 // PollFailed counts a poll that failed.
 func (t *Telemetry) PollFailed(ctx context.Context, queue string, err error) {
 	if t.Measures() {
@@ -161,6 +169,7 @@ const (
 	LineUnsigned
 	LineUnmatched
 	LineBlobKept
+	LineSweepFailed
 )
 
 // lines declares the lines of the log.
@@ -215,6 +224,8 @@ var lines = [...]LineInfo{
 		"Store.Ready found that every query of the repository is empty. Harmless if the table has entities of other types and no entity of the repository was written yet."},
 	LineBlobKept: {"blob_kept", slog.LevelWarn, "a row or message named a blob whose metadata do not name the entity; the library keeps the blob",
 		"Somebody changed the row, or the blob was copied or restored without its metadata. Sweep counts such a blob as Foreign."},
+	LineSweepFailed: {"sweep_failed", slog.LevelWarn, "a sweep of blobs could not examine or delete a blob; the blob stays",
+		"`error` says why: for example, the blob has a lease, or an immutability policy protects it. Sweep again when that has ended."},
 }
 
 // Lines returns all lines of the log.

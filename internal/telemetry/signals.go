@@ -109,6 +109,7 @@ const (
 	RefusedTogether
 	LeasesLost
 	PollFailures
+	SweepFailures
 	DeliveryLag
 	QueueMessages
 	QueueOldest
@@ -135,6 +136,7 @@ var metrics = [...]MetricInfo{
 	RefusedTogether:   {"tablepatterns.refused_together", Counter, "{transaction}", "Transactions with copies of several entities, refused by the service and then divided by the library", []string{AttrTable}},
 	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries whose lease was lost, so that another process may have the message", []string{AttrQueue}},
 	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
+	SweepFailures:     {"tablepatterns.sweep.failures", Counter, "{blob}", "Blobs that a sweep of large values or large messages could not examine or delete", []string{AttrContainer, AttrOutcome}},
 	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of the message's successful handling. For intents, the lag is how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
 	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, hidden messages included, as the service estimates", []string{AttrQueue}},
 	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest message at the front of a storage queue, or 0 if no message is visible", []string{AttrQueue}},

@@ -16,6 +16,7 @@ func blobCases() []script {
 		{"blocks", blocks},
 		{"listing blobs", listing},
 		{"metadata of a blob", blobMetadata},
+		{"what keeps a blob from being changed", keptBlob},
 	}
 }
 
@@ -56,6 +57,39 @@ func blobLife(w *world) {
 	w.do(blobs, "delete", "202", "DELETE", at, "")
 	w.do(blobs, "delete again", "404 BlobNotFound", "DELETE", at, "")
 	w.do(blobs, "get after", "404 BlobNotFound", "GET", at, "")
+}
+
+// keptBlob compares only statuses and codes: the answers have ids and times of leases and snapshots.
+func keptBlob(w *world) {
+	at := "/" + w.newContainer() + "/b"
+	try := func(name, want, method, query, body string, headers ...string) {
+		w.Helper()
+		r := w.quiet(blobs, method, at+query, body, headers...)
+		w.note(name, want, strings.TrimSpace(fmt.Sprint(r.StatusCode)+" "+r.Header.Get("x-ms-error-code")))
+	}
+	const lease, id, other = "?comp=lease", "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+	try("put", "201", "PUT", "", "x", blockBlob...)
+	try("renew no lease", "409 LeaseIdMismatchWithLeaseOperation", "PUT", lease, "", "x-ms-lease-action", "renew", "x-ms-lease-id", id)
+	try("lease", "201", "PUT", lease, "", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "60", "x-ms-proposed-lease-id", id)
+	try("lease again", "409 LeaseAlreadyPresent", "PUT", lease, "", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "60", "x-ms-proposed-lease-id", other)
+	try("leased: get", "200", "GET", "", "")
+	try("leased: put", "412 LeaseIdMissing", "PUT", "", "y", blockBlob...)
+	try("leased: put a block", "412 LeaseIdMissing", "PUT", "?comp=block&blockid=AAAA", "y")
+	try("leased: set metadata", "412 LeaseIdMissing", "PUT", "?comp=metadata", "")
+	try("leased: set tier", "412 LeaseIdMissing", "PUT", "?comp=tier", "", "x-ms-access-tier", "Cool")
+	try("leased: delete", "412 LeaseIdMissing", "DELETE", "", "")
+	try("leased: delete with another id", "412 LeaseIdMismatchWithBlobOperation", "DELETE", "", "", "x-ms-lease-id", other)
+	try("leased: set metadata with the id", "200", "PUT", "?comp=metadata", "", "x-ms-lease-id", id)
+	try("release", "200", "PUT", lease, "", "x-ms-lease-action", "release", "x-ms-lease-id", id)
+	try("released: set metadata with the id", "412 LeaseNotPresentWithBlobOperation", "PUT", "?comp=metadata", "", "x-ms-lease-id", id)
+	try("take a snapshot", "201", "PUT", "?comp=snapshot", "")
+	try("delete with a snapshot", "409 SnapshotsPresent", "DELETE", "", "")
+	try("delete only snapshots", "202", "DELETE", "", "", "x-ms-delete-snapshots", "only")
+	try("set tier", "200", "PUT", "?comp=tier", "", "x-ms-access-tier", "Archive")
+	try("archived: head", "200", "HEAD", "", "")
+	try("archived: get", "409 BlobArchived", "GET", "", "")
+	try("rehydrate", "202", "PUT", "?comp=tier", "", "x-ms-access-tier", "Hot")
+	try("delete", "202", "DELETE", "", "")
 }
 
 func blobConditions(w *world) {

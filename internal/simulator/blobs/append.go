@@ -53,6 +53,9 @@ func (b *stored) checkAppend(c *exchange.Call) *protocol.Fault {
 	if err := conditionsOf(c.Header, "").checkChange(b); err != nil {
 		return err
 	}
+	if err := b.checkEdit(c); err != nil {
+		return err
+	}
 	position, err := c.HeaderNumber("x-ms-blob-condition-appendpos")
 	if err != nil {
 		return err

@@ -41,6 +41,28 @@ type stored struct {
 
 	staged   map[string]block // uncommitted blocks, by id
 	stagedAt time.Time
+
+	// What refuses requests. Replacing the content changes only the tier.
+	lease     lease
+	hold      hold
+	tier      tier
+	snapshots []blobSnapshot // in the order in which they were taken
+}
+
+// checkWrite refuses a request that changes or deletes a blob whose lease or hold excludes that.
+func (b *stored) checkWrite(c *exchange.Call) *protocol.Fault {
+	if err := b.lease.check(c, true); err != nil {
+		return err
+	}
+	return b.hold.check(c.Now)
+}
+
+// checkEdit refuses a request that changes a part of a blob, which the archive tier excludes, too.
+func (b *stored) checkEdit(c *exchange.Call) *protocol.Fault {
+	if err := b.checkWrite(c); err != nil {
+		return err
+	}
+	return b.tier.check(c.Now)
 }
 
 // block is a block of a block blob. The content of a Put Blob is one block without an id.

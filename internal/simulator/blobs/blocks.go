@@ -55,6 +55,9 @@ func (t *target) putBlock(c *exchange.Call) (*protocol.Answer, *protocol.Fault) 
 	}
 	id := c.Query.Get("blockid")
 	if b != nil {
+		if err := b.checkEdit(c); err != nil {
+			return nil, err
+		}
 		if err := b.checkStaging(id); err != nil {
 			return nil, err
 		}

@@ -39,7 +39,7 @@ func (s *Service) listBlobs(c *exchange.Call, container string, k *storedContain
 			w.End()
 			continue
 		}
-		e.write(w, c.Includes("metadata"))
+		e.write(w, c)
 	}
 	w.End()
 	w.Element("NextMarker", next)
@@ -74,7 +74,7 @@ func (k *storedContainer) page(p *exchange.Page, delimiter string, uncommitted b
 	return entries
 }
 
-func (e entry) write(w *document.Writer, metadata bool) {
+func (e entry) write(w *document.Writer, c *exchange.Call) {
 	b := e.blob
 	w.Begin("Blob")
 	w.Name(e.name)
@@ -89,11 +89,16 @@ func (e entry) write(w *document.Writer, metadata bool) {
 		w.Optional(name, b.headers[name])
 	}
 	w.Element("BlobType", b.kind)
-	w.Element("LeaseStatus", "unlocked")
-	w.Element("LeaseState", "available")
+	state := http.Header{}
+	b.lease.describe(state, c.Now)
+	b.tier.describe(state, c.Now)
+	w.Optional("AccessTier", state.Get("x-ms-access-tier"))
+	w.Optional("ArchiveStatus", state.Get("x-ms-archive-status"))
+	w.Element("LeaseStatus", state.Get("x-ms-lease-status"))
+	w.Element("LeaseState", state.Get("x-ms-lease-state"))
 	w.Element("ServerEncrypted", "true")
 	w.End()
-	if metadata {
+	if c.Includes("metadata") {
 		w.Metadata(b.metadata)
 	}
 	w.End()

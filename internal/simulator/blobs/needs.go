@@ -39,6 +39,9 @@ func needs(req *http.Request) authorization.Need {
 	case comp == "" || comp == "block" || comp == "blocklist":
 		return "O c|w"
 	}
+	if comp == "legalhold" || comp == "immutabilityPolicies" {
+		return "O i"
+	}
 	return "O w"
 }
 

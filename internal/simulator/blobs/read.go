@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
@@ -16,12 +17,15 @@ const rangeHashLimit = 4 * mib
 
 // get reads the blob, or a range of it.
 func (b *stored) get(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
-	if err := conditionsOf(c.Header, "").checkRead(b); err != nil {
+	if err := b.checkRead(c); err != nil {
+		return nil, err
+	}
+	if err := b.tier.check(c.Now); err != nil {
 		return nil, err
 	}
 	from, to, ranged := rangeOf(c.Header)
 	if !ranged {
-		a := b.describe(http.StatusOK)
+		a := b.describe(http.StatusOK, c.Now)
 		setHeader(a.Header, "Content-MD5", b.headers[md5Name])
 		a.Body = b.content(0, b.size)
 		return a, nil
@@ -31,7 +35,7 @@ func (b *stored) get(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 			"The range specified is invalid for the current size of the resource.")
 	}
 	to = min(to, b.size)
-	a := b.describe(http.StatusPartialContent)
+	a := b.describe(http.StatusPartialContent, c.Now)
 	setHeader(a.Header, "x-ms-blob-content-md5", b.headers[md5Name])
 	a.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, b.size))
 	a.Body = b.content(from, to)
@@ -75,10 +79,10 @@ func rangeOf(h http.Header) (from, to int64, ok bool) {
 
 // properties returns only the blob's headers.
 func (b *stored) properties(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
-	if err := conditionsOf(c.Header, "").checkRead(b); err != nil {
+	if err := b.checkRead(c); err != nil {
 		return nil, err
 	}
-	a := b.describe(http.StatusOK)
+	a := b.describe(http.StatusOK, c.Now)
 	setHeader(a.Header, "Content-MD5", b.headers[md5Name])
 	if c.Req.Method == http.MethodHead {
 		a.Header.Set("Content-Length", itoa(b.size))
@@ -86,16 +90,25 @@ func (b *stored) properties(c *exchange.Call) (*protocol.Answer, *protocol.Fault
 	return a, nil
 }
 
+// checkRead checks the conditions of a request that reads the blob, and its lease ID if it has one.
+func (b *stored) checkRead(c *exchange.Call) *protocol.Fault {
+	if err := conditionsOf(c.Header, "").checkRead(b); err != nil {
+		return err
+	}
+	return b.lease.check(c, false)
+}
+
 // describe adds the blob's properties to the headers of a response.
-func (b *stored) describe(status int) *protocol.Answer {
+func (b *stored) describe(status int, now time.Time) *protocol.Answer {
 	a := protocol.NewAnswer(status)
 	h := a.Header
 	h.Set("ETag", b.etag)
 	h.Set("Last-Modified", exchange.Time(b.modified))
 	h.Set("x-ms-creation-time", exchange.Time(b.created))
 	h.Set("x-ms-blob-type", b.kind)
-	h.Set("x-ms-lease-status", "unlocked")
-	h.Set("x-ms-lease-state", "available")
+	b.lease.describe(h, now)
+	b.tier.describe(h, now)
+	b.hold.describe(h)
 	h.Set("x-ms-server-encrypted", "true")
 	h.Set("Accept-Ranges", "bytes")
 	if b.kind == appendBlob {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
@@ -88,7 +89,7 @@ func (s *Service) dispatch(c *exchange.Call) (*protocol.Answer, *protocol.Fault)
 	if name == "" {
 		return s.container(c, container)
 	}
-	if len(name) > 1024 {
+	if edm.Units(name) > 1024 { // the service counts UTF-16 units
 		return nil, protocol.Refuse(http.StatusBadRequest, "OutOfRangeInput",
 			"The specified resource name length is not within the permissible limits.")
 	}
@@ -126,16 +127,11 @@ func unsupported(c *exchange.Call) *protocol.Fault {
 			return exchange.UnsupportedHeader(name)
 		}
 	}
-	for _, name := range [...]string{"snapshot", "versionid"} {
-		if c.Query.Has(name) {
+	for name, used := range map[string]bool{"versionid": c.Query.Has("versionid"), "include": c.Includes("snapshots")} {
+		if used {
 			return protocol.Refuse(http.StatusBadRequest, "UnsupportedQueryParameter",
 				"One of the query parameters specified in the request URI is not supported.").With("QueryParameterName", name)
 		}
-	}
-	// The simulator has no leases of blobs, so a request with a lease id has lost the lease.
-	if c.Header.Get("x-ms-lease-id") != "" {
-		return protocol.Refuse(http.StatusPreconditionFailed, "LeaseNotPresentWithBlobOperation",
-			"There is currently no lease on the blob.")
 	}
 	return nil
 }
@@ -177,6 +173,9 @@ func (t *target) dispatch(c *exchange.Call) (*protocol.Answer, *protocol.Fault) 
 	if b == nil {
 		return nil, notFound()
 	}
+	if c.Query.Has("snapshot") {
+		return b.serveSnapshot(c, comp)
+	}
 	switch c.Req.Method + " " + comp {
 	case "GET ":
 		return b.get(c)
@@ -186,6 +185,14 @@ func (t *target) dispatch(c *exchange.Call) (*protocol.Answer, *protocol.Fault) 
 		return t.set(c, b, comp)
 	case "DELETE ":
 		return t.delete(c, b)
+	case "PUT lease":
+		return t.lease(c, b)
+	case "PUT snapshot":
+		return t.snapshot(c, b)
+	case "PUT tier":
+		return b.setTier(c)
+	case "PUT legalhold", "PUT immutabilityPolicies", "DELETE immutabilityPolicies":
+		return b.setHold(c, comp)
 	}
 	if comp == "" {
 		return nil, exchange.UnsupportedVerb(c.Req.Method)

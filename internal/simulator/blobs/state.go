@@ -40,6 +40,7 @@ func (b *stored) clone() *stored {
 	c.staged = maps.Clone(b.staged)
 	// Clip the slice, so that an append to one of the two copies does not write into the memory of the other.
 	c.appended = slices.Clip(b.appended)
+	c.snapshots = slices.Clip(b.snapshots) // a snapshot never changes
 	return &c
 }
 
@@ -86,4 +87,19 @@ func (b *stored) fingerprint(k *snapshot.Writer) {
 	k.Number(uint64(b.appends))
 	snapshot.EachSorted(k, b.staged, func(_ string, block block) { k.Bytes(block.data) })
 	k.Time(b.stagedAt)
+	k.Text(b.lease.id)
+	k.Number(uint64(b.lease.seconds))
+	k.Time(b.lease.ends)
+	k.Flag(b.lease.broken)
+	k.Time(b.hold.until)
+	k.Flag(b.hold.locked)
+	k.Flag(b.hold.legal)
+	k.Text(b.tier.name)
+	k.Text(b.tier.to)
+	k.Time(b.tier.ready)
+	k.Number(uint64(len(b.snapshots)))
+	for _, s := range b.snapshots {
+		k.Text(s.name)
+		s.blob.fingerprint(k)
+	}
 }

@@ -83,8 +83,19 @@ func (t *target) replace(c *exchange.Call, kind string) (*stored, *protocol.Faul
 	if err := conditionsOf(c.Header, "").checkReplace(old); err != nil {
 		return nil, err
 	}
-	b := &stored{kind: kind, committed: true, metadata: c.Metadata, modified: t.container.graves[t.name]}
-	if old != nil {
+	to, err := tierOf(c, kind)
+	if err != nil {
+		return nil, err
+	}
+	b := &stored{kind: kind, committed: true, metadata: c.Metadata, modified: t.container.graves[t.name], tier: tier{name: to}}
+	if old == nil {
+		old = &stored{kind: kind, modified: b.modified}
+	}
+	if err := old.checkWrite(c); err != nil {
+		return nil, err
+	}
+	b.lease, b.snapshots = old.lease, old.snapshots
+	if old.committed {
 		// The type of a blob cannot change until it is deleted.
 		if old.kind != kind {
 			return nil, invalidBlobType()
@@ -105,6 +116,9 @@ func (t *target) set(c *exchange.Call, b *stored, what string) (*protocol.Answer
 	if err := conditionsOf(c.Header, "").checkChange(b); err != nil {
 		return nil, err
 	}
+	if err := b.checkEdit(c); err != nil {
+		return nil, err
+	}
 	if what == "metadata" {
 		if err := c.CheckMetadata(); err != nil {
 			return nil, err
@@ -121,7 +135,16 @@ func (t *target) delete(c *exchange.Call, b *stored) (*protocol.Answer, *protoco
 	if err := conditionsOf(c.Header, "").checkChange(b); err != nil {
 		return nil, err
 	}
-	t.remove()
+	if err := b.checkWrite(c); err != nil {
+		return nil, err
+	}
+	only, err := b.deleteSnapshots(c)
+	if err != nil {
+		return nil, err
+	}
+	if !only {
+		t.remove()
+	}
 	a := protocol.NewAnswer(http.StatusAccepted)
 	a.Header.Set("x-ms-delete-type-permanent", "true")
 	return a, nil
@@ -144,6 +167,9 @@ func (t *target) copy(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	if err := conditionsOf(c.Header, "x-ms-source-").check(from.etag, from.modified, false); err != nil {
 		return nil, protocol.Refuse(http.StatusPreconditionFailed, "SourceConditionNotMet",
 			"The source condition specified using HTTP conditional header(s) is not met.")
+	}
+	if err := from.tier.check(c.Now); err != nil {
+		return nil, err
 	}
 	b, err := t.replace(c, from.kind)
 	if err != nil {
