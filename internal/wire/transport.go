@@ -56,7 +56,7 @@ func (t Transport) Do(req *http.Request) (*http.Response, error) {
 		return nil, &foreign{fmt.Errorf("the transport returned a response of another host than %s, which the request names: it must follow no redirect", asked.Host)}
 	case isRedirect(resp.StatusCode):
 		resp.Body.Close()
-		return nil, NotSent{&foreign{fmt.Errorf("%s answered with a redirect, status %d, and none is followed: set the endpoint to the service itself, and check any proxy before it", asked.Host, resp.StatusCode)}}
+		return nil, &foreign{fmt.Errorf("%s answered with a redirect, status %d, and none is followed: set the endpoint to the service itself, and check any proxy before it", asked.Host, resp.StatusCode)}
 	}
 	return resp, nil
 }
