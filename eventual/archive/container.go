@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -75,6 +76,9 @@ const (
 	metaPending     = "tppending"
 
 	maxBlobName = 1024 // the service's limit, in characters
+
+	// maxContent limits the JSON of an entity to 32 MiB, since Read holds it in memory whoever has written the blob.
+	maxContent = 32 << 20
 )
 
 func (d toContainer[T]) check(source driver.Host[T]) error {
@@ -104,6 +108,16 @@ func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error
 	if n := len([]rune(name)); n == 0 || n > maxBlobName {
 		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Kind: tables.ErrInvalid,
 			Err: fmt.Errorf("the name function returned a blob name of %d characters; it must have 1 to %d", n, maxBlobName)}
+	}
+	key := source.MetaOf(entity).Key()
+	body, err := d.encode(key, entity)
+	if err == nil && len(body) > maxContent {
+		err = &edm.SizeError{What: "the JSON of an archived entity", Size: len(body), Limit: maxContent, Unit: "bytes"}
+	}
+	if err != nil {
+		refused := tables.Invalid("Move", err)
+		refused.Table, refused.Key = source.Table().Name(), key
+		return nil, refused
 	}
 	return []string{name}, nil
 }

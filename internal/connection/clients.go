@@ -2,10 +2,13 @@ package connection
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -113,7 +116,7 @@ func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, s
 		if err != nil {
 			u = &url.URL{} // ignore the error: the client's constructor returns the same error
 		}
-		return signals.Instrument(clientOptions(options, paths), name, u.Path)
+		return signals.Instrument(clientOptions(options, paths, name == "blobs"), name, u.Path)
 	}
 	tables := aztables.ClientOptions{ClientOptions: instrumented("tables", endpoints.Table, wire.Paths{Tables: true})}
 	if clients.Tables, err = c.tables(endpoints.Table, &tables); err != nil {
@@ -132,13 +135,29 @@ func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, s
 	return clients, nil
 }
 
+// transport returns the client that all accounts without a transport of their own share, so that they share connections, too. It has the
+// settings of the SDK's.
+var transport = sync.OnceValue(func() policy.Transporter {
+	return &http.Client{Transport: &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+		MaxIdleConns:        100,
+		MaxIdleConnsPerHost: 10,
+		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
+	}}
+})
+
 // clientOptions adds the library's policies to the caller's options.
-func clientOptions(client azcore.ClientOptions, paths wire.Paths) azcore.ClientOptions {
+func clientOptions(client azcore.ClientOptions, paths wire.Paths, blobs bool) azcore.ClientOptions {
 	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{}, paths})
 	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
-	if client.Transport != nil {
-		client.Transport = wire.Transport{Inner: client.Transport}
+	if client.Transport == nil {
+		client.Transport = transport()
 	}
+	client.Transport = wire.Bounded{Inner: wire.Transport{Inner: client.Transport}, Blobs: blobs}
 	if !reflect.ValueOf(client.TracingProvider).IsZero() {
 		client.TracingProvider = wire.HideKeys(client.TracingProvider)
 	} else {
