@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -111,6 +110,9 @@ type Clients struct {
 
 // Clients makes the clients for the endpoints, with the caller's options.
 func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, signals *telemetry.Telemetry) (clients Clients, err error) {
+	if options.Transport == nil {
+		options.Transport = transport()
+	}
 	instrumented := func(name, endpoint string, paths wire.Paths) azcore.ClientOptions {
 		u, err := url.Parse(endpoint)
 		if err != nil {
@@ -135,9 +137,9 @@ func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, s
 	return clients, nil
 }
 
-// transport returns the client that all accounts without a transport of their own share, so that they share connections, too. It has the
-// settings of the SDK's.
-var transport = sync.OnceValue(func() policy.Transporter {
+// transport returns what sends the requests of an account whose options have no transport. It has the settings of the SDK's, which the SDK
+// does not export.
+func transport() policy.Transporter {
 	return &http.Client{Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
@@ -148,15 +150,12 @@ var transport = sync.OnceValue(func() policy.Transporter {
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second,
 	}}
-})
+}
 
 // clientOptions adds the library's policies to the caller's options.
 func clientOptions(client azcore.ClientOptions, paths wire.Paths, blobs bool) azcore.ClientOptions {
 	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{}, paths})
 	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
-	if client.Transport == nil {
-		client.Transport = transport()
-	}
 	client.Transport = wire.Bounded{Inner: wire.Transport{Inner: client.Transport}, Blobs: blobs}
 	if !reflect.ValueOf(client.TracingProvider).IsZero() {
 		client.TracingProvider = wire.HideKeys(client.TracingProvider)
