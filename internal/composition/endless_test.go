@@ -23,8 +23,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -122,4 +124,48 @@ func logOf(ctx context.Context, log *logdata.Log) error {
 		return err
 	}
 	return io.EOF
+}
+
+// TestTooLargeToBeReadAgain: what could not be read again is refused before it is written: a series in a blob, and an entity with a value of
+// a blob that is to be archived; nothing is lost.
+func TestTooLargeToBeReadAgain(t *testing.T) {
+	type note struct {
+		tables.Meta
+		ID   string
+		Text []byte
+	}
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	c, table := a.Container("things"), a.Table("Things")
+	harness.Check(t, second(c.Create(ctx, nil)), table.Create(ctx))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, "things", nil))
+	harness.Check(t, queue.Create(ctx))
+
+	series := harness.Must[*dataseries.Series[string]](t)(dataseries.New[string](table, "load", 600, &dataseries.Options{Container: c}))
+	key := tables.Key{Partition: "p", Row: "s"}
+	harness.Check(t, series.Set(ctx, key, 0, "first"))
+	values := map[int]string{}
+	for slot := range 600 {
+		values[slot] = strings.Repeat("x", 30_000)
+	}
+	if err := series.SetMany(ctx, key, values); !errors.Is(err, tables.ErrTooLarge) {
+		t.Errorf("a series of 18 MB: %v", err)
+	}
+	read := harness.Must[*dataseries.Values[string]](t)(series.Read(ctx, key))
+	if all := read.Fill("gap"); all[0] != "first" || all[1] != "gap" {
+		t.Errorf("the series begins with %q", all[:2])
+	}
+
+	notes := harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[note]{
+		Key: func(n *note) tables.Key { return tables.Key{Partition: "notes", Row: n.ID} }},
+		largeentities.NewProperty[note]("Text", c, nil)))
+	n := &note{ID: "1", Text: make([]byte, 30<<20)}
+	harness.Check(t, notes.Insert(ctx, n))
+	mover := harness.Must[*archive.Mover[note]](t)(archive.New(queue, "archive", notes, archive.ToContainer(c, func(n *note) string { return "archive/" + n.ID }), nil))
+	if err := mover.Move(ctx, n); !errors.Is(err, tables.ErrTooLarge) {
+		t.Errorf("an entity of 40 MiB as JSON: %v", err)
+	}
+	if got := harness.Must[*note](t)(notes.Get(ctx, tables.Key{Partition: "notes", Row: "1"})); len(got.Text) != len(n.Text) {
+		t.Errorf("the entity has %d bytes", len(got.Text))
+	}
 }
