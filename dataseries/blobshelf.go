@@ -246,9 +246,12 @@ func (b blobs) read(ctx context.Context, name string) (*stored, error) {
 // the blob may show the outcome. Requests: 1.
 func (b blobs) write(ctx context.Context, name string, s *stored) error {
 	s.document.write = rand.Text()
-	kind := contentType
+	kind, text := contentType, s.encode()
+	if err := blobio.CheckSize(len(text)); err != nil {
+		return errs.Invalid("", err)
+	}
 	var ex wire.Exchange
-	_, err := b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(s.encode())),
+	_, err := b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(text)),
 		&blockblob.UploadOptions{HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind},
 			AccessConditions: blobio.Unchanged(s.etag)})
 	if err == nil {

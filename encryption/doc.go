@@ -8,11 +8,11 @@
 //	PartitionKey  RowKey        properties
 //	Sales         empid_000223  Name="June Jones"  Number=X'545045...'  Salary=X'545045...'  _encryptionSeal=X'545045...'
 //
-// An encrypted property keeps its name and becomes Edm.Binary: a header of 88 bytes, the ciphertext, and a tag of 16 bytes. The
+// An encrypted property keeps its name and becomes Edm.Binary: a header of 88 bytes, a nonce of 12 bytes, the ciphertext, and a tag of 16 bytes. The
 // header contains format version, data key id, salt and key commitment. The cipher is AES-256-GCM; its associated data are the
-// header, scope, table, partition key, row key, property name and type, so a value cannot be moved elsewhere. The seal
-// authenticates which properties are encrypted, the values of properties with the tag `encrypt:"sign"`, and which rows hold
-// copies of the entity. A Registry stores the data keys, wrapped, in a table of its own. docs/reference/encryption.md describes
+// header, scope, account, table, partition key, row key, property name and type, so a value cannot be moved elsewhere. The seal
+// authenticates which properties are encrypted, the values of all others except Options.Unsigned, and which rows hold copies
+// of the entity. A Registry stores the data keys, wrapped, in a table of its own. docs/reference/encryption.md describes
 // the byte formats.
 //
 //	wrapping key         in Key Vault or in the program       KeyWrapper
@@ -21,8 +21,8 @@
 //
 // # Guarantee
 //
-// A read returns values that somebody with the data key wrote under the entity's key in this table, or
-// ErrNotAuthentic, whatever was changed in the row. A value cannot be moved to another row, property, table, type or
+// A read returns values that somebody with the data key wrote under the entity's key in this account and table, or
+// ErrNotAuthentic, whatever was changed in the row. A value cannot be moved to another row, property, table, account, type or
 // scope, nor to another version of its own row. No encrypted or signed property can be added or removed, and no
 // plaintext is accepted in place of a ciphertext. But a read does not detect that somebody who can write rows has
 // restored an older state of a whole row, or has deleted a row. A read through an index returns no entity that
@@ -45,13 +45,13 @@
 //	the first use of a data key in a TTL                  2 more: its row, and the vault to unwrap it
 //	a row with a data key that the registry does not have 1 more, once in 30 seconds
 //	CreateDataKey                                         5, 2 of them to the vault; for the first data key 3, 1 of them to the vault
-//	Rewrap                                                3; 2 to the vault for each key; 2 more for a key that changes, 1 of them to the vault
+//	Rewrap                                                2; 2 to the vault for each key; 2 more for a key that changes, 1 of them to the vault
 //	Reencrypt                                             1, 1 for each 1,000 entities, 1 for each transaction of 100 rows
 //
 // # When not to use it
 //
 // If encryption at rest is enough: the service always encrypts at rest, without charge. If properties must be
-// queried by range or prefix. For values over 65,430 bytes, because property and header share the service's
+// queried by range or prefix. For values over 65,418 bytes, because property and header share the service's
 // 64 KiB: use it with package widentities, or store the values in blobs with package largeentities and a
 // Stream as its Options.Sealer.
 //

@@ -81,11 +81,11 @@ func copiesOf[T any](host driver.Host[T], change *driver.Change[T]) (copies []lo
 
 // seal encrypts the properties in held.names, signs the others except Options.Unsigned, and adds the seal.
 func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin, keys *writeKeys) tables.Properties {
-	context := at.context(domainValue)
+	bound := at.context(domainValue)
 	out := make(tables.Properties, 0, len(p)+1)
 	for _, property := range p {
 		if _, encrypted := slices.BinarySearch(held.names, property.Name); encrypted {
-			property.Value = tables.Binary(keys.seal(o, context, property.Name, property.Value, c.options.Padding))
+			property.Value = tables.Binary(keys.seal(o, bound, property.Name, property.Value, c.options.Padding))
 		} else if !property.Value.IsNull() && !c.unsigned(property.Name) {
 			held.signed = append(held.signed, signedValue{property.Name, keys.signedDigest(property.Name, property.Value)})
 		}

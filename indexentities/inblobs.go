@@ -244,14 +244,17 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 
 // write replaces the ids of a list that was read, under its ETag. If ids is empty, it deletes the blob. Requests: 1.
 func (b blobLists) write(ctx context.Context, name string, old *blobList, ids []string) error {
-	condition := blobio.Unchanged(old.etag)
+	condition, text := blobio.Unchanged(old.etag), encodeLines(ids)
+	err := blobio.CheckSize(len(text))
+	if err != nil {
+		return errs.Invalid("", err)
+	}
 	var ex wire.Exchange
-	var err error
 	if len(ids) == 0 {
 		_, err = b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{AccessConditions: condition})
 	} else {
 		kind, meta := contentType, b.owner.Metadata(map[string]string{metaCount: strconv.Itoa(len(ids))})
-		_, err = b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(encodeLines(ids))), &blockblob.UploadOptions{
+		_, err = b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(text)), &blockblob.UploadOptions{
 			HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind}, Metadata: meta, AccessConditions: condition})
 	}
 	if err == nil {

@@ -18,6 +18,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
@@ -74,6 +76,9 @@ const (
 	metaWrite       = "tpwrite"
 	metaMD5         = "tpmd5"
 	metaPending     = "tppending"
+
+	// maxContent limits the JSON of an entity to 32 MiB, since Read holds it in memory whoever has written the blob.
+	maxContent = 32 << 20
 )
 
 func (d toContainer[T]) check(source driver.Host[T]) error {
@@ -107,6 +112,16 @@ func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error
 	if err != nil {
 		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Kind: tables.ErrInvalid,
 			Err: fmt.Errorf("the name function returned a name that no blob can have: %w", err)}
+	}
+	key := source.MetaOf(entity).Key()
+	body, err := d.encode(key, entity)
+	if err == nil && len(body) > maxContent {
+		err = &edm.SizeError{What: "the JSON of an archived entity", Size: len(body), Limit: maxContent, Unit: "bytes"}
+	}
+	if err != nil {
+		refused := errs.Invalid("Move", err)
+		refused.Table, refused.Key = source.Table().Name(), key
+		return nil, refused
 	}
 	return []string{name}, nil
 }

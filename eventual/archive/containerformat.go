@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -16,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -160,7 +160,7 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 // had.
 //
 // Read returns tables.ErrNotFound if there is no blob of this name, or if the blob is pending. It returns
-// tables.ErrGarbled if no Mover wrote the blob, or if a later version of this library wrote it. Requests: 1.
+// tables.ErrGarbled if no Mover wrote the blob, if it has more than 32 MiB, or if a later version of this library wrote it. Requests: 1.
 func Read[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
 	const op = "archive.Read"
 	if c == nil || name == "" {
@@ -181,7 +181,7 @@ func Read[T any](ctx context.Context, c *container.Client, name string) (*T, err
 				Err: errors.New("the blob is pending: a Mover has not put the entity there yet; try again later")}
 		}
 	}
-	text, err := io.ReadAll(answer.Body)
+	text, err := wire.ReadAll(answer.Body, answer.ContentLength, maxContent)
 	if err != nil {
 		return nil, core.ServiceError(op, name, err)
 	}

@@ -74,9 +74,21 @@ type Content struct {
 	Header http.Header
 }
 
-// Read reads a whole blob. A missing blob is not an error. Requests: 1.
+// MaxSize is the most bytes of a blob that is read, changed and written as a whole: 16 MiB. Who can write blobs would otherwise decide how
+// much memory each reader needs.
+const MaxSize = 16 << 20
+
+// CheckSize returns an edm.SizeError if a blob of n bytes could not be read again.
+func CheckSize(n int) error {
+	if n > MaxSize {
+		return &edm.SizeError{What: "a blob that is read as a whole", Size: n, Limit: MaxSize, Unit: "bytes"}
+	}
+	return nil
+}
+
+// Read reads a whole blob of at most MaxSize bytes. A missing blob is not an error. Requests: 1.
 func Read(ctx context.Context, c *container.Client, name string) (*Content, error) {
-	var ex wire.Exchange
+	ex := wire.Exchange{Limit: MaxSize}
 	answer, err := c.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
 	if err == nil {
 		_ = answer.Body.Close() // nothing to read: the exchange has already read the body

@@ -2,6 +2,8 @@ package connection
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
@@ -108,12 +110,15 @@ type Clients struct {
 
 // Clients makes the clients for the endpoints, with the caller's options.
 func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, signals *telemetry.Telemetry) (clients Clients, err error) {
+	if options.Transport == nil {
+		options.Transport = transport()
+	}
 	instrumented := func(name, endpoint string, paths wire.Paths) azcore.ClientOptions {
 		u, err := url.Parse(endpoint)
 		if err != nil {
 			u = &url.URL{} // ignore the error: the client's constructor returns the same error
 		}
-		return signals.Instrument(clientOptions(options, paths), name, u.Path)
+		return signals.Instrument(clientOptions(options, paths, name == "blobs"), name, u.Path)
 	}
 	tables := aztables.ClientOptions{ClientOptions: instrumented("tables", endpoints.Table, wire.Paths{Tables: true})}
 	if clients.Tables, err = c.tables(endpoints.Table, &tables); err != nil {
@@ -132,11 +137,26 @@ func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, s
 	return clients, nil
 }
 
+// transport returns what sends the requests of an account whose options have no transport. It has the settings of the SDK's, which the SDK
+// does not export.
+func transport() policy.Transporter {
+	return &http.Client{Transport: &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+		MaxIdleConns:        100,
+		MaxIdleConnsPerHost: 10,
+		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
+	}}
+}
+
 // clientOptions adds the library's policies to the caller's options.
-func clientOptions(client azcore.ClientOptions, paths wire.Paths) azcore.ClientOptions {
+func clientOptions(client azcore.ClientOptions, paths wire.Paths, blobs bool) azcore.ClientOptions {
 	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{}, paths})
 	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
-	client.Transport = wire.NewTransport(client.Transport)
+	client.Transport = wire.Bounded{Inner: wire.NewTransport(client.Transport), Blobs: blobs}
 	if !reflect.ValueOf(client.TracingProvider).IsZero() {
 		client.TracingProvider = wire.HideKeys(client.TracingProvider)
 	} else {

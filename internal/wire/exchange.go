@@ -35,6 +35,7 @@ type Exchange struct {
 	Entity      *Address // if not nil, replaces the stub address
 	NoContent   bool     // asks the service not to return an inserted entity
 	Table       string   // the table of a transaction, whose address does not name the table
+	Limit       int64    // the most bytes of a blob that is downloaded
 
 	Status  int
 	Header  http.Header
@@ -98,7 +99,12 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return resp, nil
 	}
-	ex.Answer, err = runtime.Payload(resp)
+	if ex.Limit > 0 {
+		resp.Body, err = limit(resp.Body, resp.ContentLength, ex.Limit)
+	}
+	if err == nil {
+		ex.Answer, err = runtime.Payload(resp)
+	}
 	if err != nil {
 		ex.Unknown, ex.Last = ex.Unknown+1, OutcomeUnknown
 		return nil, err

@@ -1,13 +1,10 @@
 package wire
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
@@ -18,29 +15,21 @@ import (
 // any policy of this library sees them, and itself redacts only the first occurrence of the URL.
 type Transport struct{ inner policy.Transporter }
 
-// NewTransport wraps a caller's own transport, or the default one for nil. An http.Client follows redirects: it would show the whole
-// address, with a shared access signature, to another host as Referer, repeat a body there, and return that host's answer. So
-// NewTransport replaces an http.Client by a copy that follows none.
+// NewTransport wraps a transport. An http.Client follows redirects: it would show the whole address, with a shared access signature, to
+// another host as Referer, repeat a body there, and return that host's answer. So NewTransport replaces an http.Client by a copy that
+// follows none.
 func NewTransport(inner policy.Transporter) Transport {
 	client, ok := inner.(*http.Client)
-	switch {
-	case inner == nil || ok && client == nil:
-		return Transport{direct}
-	case ok:
-		copied := *client
-		copied.CheckRedirect = followNone
-		return Transport{&copied}
+	if !ok {
+		return Transport{inner}
 	}
-	return Transport{inner}
+	copied := http.Client{}
+	if client != nil {
+		copied = *client
+	}
+	copied.CheckRedirect = followNone
+	return Transport{&copied}
 }
-
-// direct is the default transport, with the settings of the SDK's own. All accounts share its connections.
-var direct = &http.Client{CheckRedirect: followNone, Transport: &http.Transport{
-	Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-	ForceAttemptHTTP2: true, MaxIdleConns: 100, MaxIdleConnsPerHost: 10, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
-	ExpectContinueTimeout: time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-	HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
-}}
 
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
