@@ -155,13 +155,8 @@ func (t *Table) resolve(ctx context.Context, writes []Write, enc *encoded, refus
 // isFinal reports whether the service refuses the row in every attempt, so that no earlier attempt was applied. A refusal
 // without a code is not final, since a gateway may have sent it. A missing table is not final either: it may be created while an
 // earlier attempt is on its way.
-<<<<<<< HEAD:internal/core/commit.go
-func isFinal(refusal *entity.Error) bool {
-	return refusal.Code != "" && (errors.Is(refusal.Kind, entity.ErrInvalid) || errors.Is(refusal.Kind, entity.ErrTooLarge))
-=======
-func isFinal(e *Error) bool {
-	return e.Code != "" && (errors.Is(e.Kind, ErrInvalid) || errors.Is(e.Kind, ErrTooLarge))
->>>>>>> h1:tables/commit.go
+func isFinal(e *entity.Error) bool {
+	return e.Code != "" && (errors.Is(e.Kind, entity.ErrInvalid) || errors.Is(e.Kind, entity.ErrTooLarge))
 }
 
 // unknown returns the error of an unknown outcome. It hides the kind of a refusal, such as ErrExists: the row that exists may be
