@@ -278,7 +278,7 @@ func isTransient(status int) bool {
 // response, so the attempt may have been applied.
 func OutcomeOfStatus(status int, code string) Outcome {
 	switch {
-	case status < http.StatusMultipleChoices:
+	case status < http.StatusBadRequest:
 		return OutcomeSucceeded
 	case status == http.StatusServiceUnavailable && code == "ServerBusy", status == http.StatusTooManyRequests, !isTransient(status):
 		return OutcomeRefused
