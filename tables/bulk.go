@@ -32,7 +32,7 @@ const (
 	BulkInsert BulkVerb = iota
 	// BulkReplace overwrites entities that were read, each under its ETag.
 	BulkReplace
-	// BulkMerge writes BulkOptions.Properties of entities that were read, each under its ETag.
+	// BulkMerge merges BulkOptions.Properties of entities that were read, each under its ETag.
 	BulkMerge
 	// BulkUpsert inserts entities, or overwrites them whatever their version. A Repository reads the stored entities
 	// first.
@@ -48,8 +48,8 @@ const (
 type BulkOptions struct {
 	// Verb is what BulkNonAtomic does with each entity (default BulkInsert).
 	Verb BulkVerb
-	// Properties are the names of the properties that BulkMerge writes; nil means all that the entity has. With any
-	// other verb it must be nil.
+	// Properties are the names of the properties that BulkMerge and BulkUpsertMerge write (default all), each of which must
+	// have a value, as with Rows.Merge. With any other verb it must be nil.
 	Properties []string
 	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one transaction in
 	// flight at a time, so its entities are written in the order of the sequence.
@@ -84,8 +84,8 @@ func (o *BulkOptions) check() (skip int64, err error) {
 	switch {
 	case o.Verb > BulkDelete:
 		return 0, Wiringf("", "", "BulkOptions.Verb is %d; it must be one of the constants from BulkInsert to BulkDelete", o.Verb)
-	case o.Properties != nil && o.Verb != BulkMerge:
-		return 0, Wiringf("", "", "BulkOptions.Properties is set, and only BulkMerge uses it; leave it nil")
+	case o.Properties != nil && o.Verb != BulkMerge && o.Verb != BulkUpsertMerge:
+		return 0, Wiringf("", "", "BulkOptions.Properties is set, and only BulkMerge and BulkUpsertMerge use it; leave it nil")
 	case o.Concurrency < 0:
 		return 0, Wiringf("", "", "BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
 	}
@@ -189,17 +189,9 @@ func (s *RawSource) bulkUnit(o *BulkOptions) func(any) (RawUnit, error) {
 				return RawUnit{}, Invalid("", err)
 			}
 		}
-		w, err := s.Codec.write(verb, v, etag)
+		w, err := s.Codec.write(verb, v, etag, o.Properties)
 		if err != nil {
-			return RawUnit{}, err
-		}
-		for _, name := range o.Properties {
-			if !w.Properties.Has(name) {
-				return RawUnit{Key: w.Key}, Invalidf("", "property %s of BulkOptions.Properties has no value to merge; only BulkReplace removes a property", name)
-			}
-		}
-		if o.Properties != nil {
-			w.Properties = slices.DeleteFunc(w.Properties, func(p Property) bool { return !slices.Contains(o.Properties, p.Name) })
+			return RawUnit{Key: w.Key}, err
 		}
 		return RawUnit{Key: w.Key, Writes: []RawWrite{w}, Written: func(etags []azcore.ETag, _ string) { s.Codec.written(verb, v, etags[0]) }}, nil
 	}

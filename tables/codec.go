@@ -141,8 +141,14 @@ func (c *RawCodec) Copy(v any) any {
 	return copied
 }
 
-// Assign copies *from to *to; both are pointers to T.
-func (c *RawCodec) Assign(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }
+// Assign copies *from to *to, only the named properties if any is named; both are pointers to T.
+func (c *RawCodec) Assign(to, from any, properties ...string) {
+	if len(properties) == 0 {
+		reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
+		return
+	}
+	c.plan.Assign(reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem(), properties)
+}
 
 // New returns a pointer to a new T.
 func (c *RawCodec) New() any { return reflect.New(c.typ).Interface() }
@@ -161,6 +167,33 @@ func (c *RawCodec) Encode(v any) (Properties, error) {
 		return nil, Invalid("Encode", err)
 	}
 	return properties, nil
+}
+
+// EncodeMerge returns the named properties of v, all if none is named. It returns ErrInvalid if one of them has no value,
+// since a merge cannot remove a property from the stored row.
+func (c *RawCodec) EncodeMerge(v any, names []string) (Properties, error) {
+	if c.plan != nil {
+		properties, err := fields.EncodeMerge(c.plan, reflect.ValueOf(v).Elem(), names, accessProperty)
+		if err != nil {
+			return nil, Invalid("Encode", err)
+		}
+		return properties, nil
+	}
+	bag := slices.Clone(v.(*Entity).Properties)
+	if len(names) > 0 {
+		bag = bag.Only(names)
+	}
+	for i := range bag {
+		if bag[i].Value.IsNull() {
+			return nil, Invalid("Encode", fields.NoValue(bag[i].Name))
+		}
+	}
+	for _, name := range names {
+		if !bag.Has(name) {
+			return nil, Invalid("Encode", fields.NoValue(name))
+		}
+	}
+	return bag, nil
 }
 
 // Decode is Codec.Decode.
@@ -288,18 +321,18 @@ func (c *RawCodec) load(row *RawRow, partial bool) (any, error) {
 	return v, nil
 }
 
-// write encodes v as one row of a write.
-func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, error) {
+// write encodes v as one row of a write. Beside an error, it returns the key as far as that is known. names are the properties that a merge sends, all if there are none.
+func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag, names []string) (RawWrite, error) {
 	key, err := c.Key(v)
 	if err != nil {
 		return RawWrite{}, Invalid("", err)
 	}
 	w := RawWrite{Verb: verb, Key: key, IfMatch: ifMatch}
 	if facts := c.facts(v); facts != nil {
-		if err := facts.check(verb, c.plan == nil); err != nil {
+		if err := facts.check(verb, c.plan == nil, len(names) > 0); err != nil {
 			e := Invalid("", err)
 			e.Key = loggable(key)
-			return RawWrite{}, e
+			return RawWrite{Key: key}, e
 		}
 		facts.onto(&w)
 	}
@@ -307,13 +340,18 @@ func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, 
 		return w, nil
 	}
 	if err := c.CheckWhole(v); err != nil {
-		return RawWrite{}, err
+		return RawWrite{Key: key}, err
 	}
-	if w.Properties, err = c.Encode(v); err != nil {
-		return RawWrite{}, err
+	if verb == wire.VerbMerge {
+		w.Properties, err = c.EncodeMerge(v, names)
+	} else {
+		w.Properties, err = c.Encode(v)
+	}
+	if err != nil {
+		return RawWrite{Key: key}, err
 	}
 	if err := checkReserved(w.Properties); err != nil {
-		return RawWrite{}, Invalid("", err)
+		return RawWrite{Key: key}, Invalid("", err)
 	}
 	return w, nil
 }

@@ -50,7 +50,11 @@ func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeI
 // failed reports a failed request to telemetry: it logs a missing table, and counts a conflict or an insert of an
 // existing row.
 func (t *Table) failed(ctx context.Context, err error) {
-	signals, e := telemetryOf(t.account), asError(err)
+	var signals *telemetry.Telemetry
+	if t.account != nil {
+		signals = t.account.telemetry
+	}
+	e := asError(err)
 	if signals == nil || e == nil {
 		return
 	}

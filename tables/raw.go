@@ -65,9 +65,14 @@ type Internals struct {
 func InternalsOf(rows.Pass) Internals { return internals }
 
 var internals = Internals{
-	Raw:       func(table *Table) Raw { return Raw{table} },
-	Owner:     func(table *Table) *any { return &table.owner },
-	Telemetry: telemetryOf,
+	Raw:   func(table *Table) Raw { return Raw{table} },
+	Owner: func(table *Table) *any { return &table.owner },
+	Telemetry: func(account *Account) *telemetry.Telemetry {
+		if account == nil {
+			return nil
+		}
+		return account.telemetry
+	},
 	Get: func(ctx context.Context, source *RawSource, op string, key Key) (any, error) {
 		return source.get(ctx, op, key)
 	},
@@ -96,13 +101,6 @@ var internals = Internals{
 	Failure:       func(err error) *Error { return asError(failure("", "", Key{}, err)) },
 	Loggable:      loggable,
 	ErrPartial:    errPartial,
-}
-
-func telemetryOf(account *Account) *telemetry.Telemetry {
-	if account == nil {
-		return nil
-	}
-	return account.telemetry
 }
 
 func amend(err error, edit func(*Error)) error {

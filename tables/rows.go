@@ -78,15 +78,19 @@ func (r *Rows[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
 	return r.write(ctx, "ReplaceUnconditional", wire.VerbReplace, v, azcore.ETagAny)
 }
 
-// Merge sets the properties that v has in the row that v was read from, and keeps the row's other properties. It returns ErrConflict if
-// the row has changed since.
-func (r *Rows[T]) Merge(ctx context.Context, v *T) error {
-	return r.conditional(ctx, "Merge", wire.VerbMerge, v)
+// Merge sets the named properties, all that T stores if none is named (of an Entity: all that it has), in the row that v was read
+// from, and keeps the row's other properties. It returns ErrConflict if the row has changed since.
+//
+// A merge cannot remove a property, so each property that it sets must have a value: Merge returns ErrInvalid for a nil pointer, nil
+// bytes, a null Value, and an empty field tagged omitempty or omitzero. Name the other properties, or use Replace. Name the
+// properties also if v is a struct that was read with Select.
+func (r *Rows[T]) Merge(ctx context.Context, v *T, properties ...string) error {
+	return r.conditional(ctx, "Merge", wire.VerbMerge, v, properties...)
 }
 
 // MergeUnconditional is Merge without a check of the ETag. It returns ErrNotFound if the row does not exist.
-func (r *Rows[T]) MergeUnconditional(ctx context.Context, v *T) error {
-	return r.write(ctx, "MergeUnconditional", wire.VerbMerge, v, azcore.ETagAny)
+func (r *Rows[T]) MergeUnconditional(ctx context.Context, v *T, properties ...string) error {
+	return r.write(ctx, "MergeUnconditional", wire.VerbMerge, v, azcore.ETagAny, properties...)
 }
 
 // Upsert inserts the row, or replaces it without a check of its ETag: changes of other writers are lost.
@@ -94,9 +98,9 @@ func (r *Rows[T]) Upsert(ctx context.Context, v *T) error {
 	return r.write(ctx, "Upsert", wire.VerbReplace, v, "")
 }
 
-// UpsertMerge inserts the row, or merges into it without a check of its ETag.
-func (r *Rows[T]) UpsertMerge(ctx context.Context, v *T) error {
-	return r.write(ctx, "UpsertMerge", wire.VerbMerge, v, "")
+// UpsertMerge inserts a row with the properties that Merge would set, or merges them into the row without a check of its ETag.
+func (r *Rows[T]) UpsertMerge(ctx context.Context, v *T, properties ...string) error {
+	return r.write(ctx, "UpsertMerge", wire.VerbMerge, v, "", properties...)
 }
 
 // Delete deletes the row that v was read from. It returns ErrConflict if the row has changed since.
@@ -110,7 +114,7 @@ func (r *Rows[T]) DeleteUnconditional(ctx context.Context, key Key) error {
 	return err
 }
 
-func (r *Rows[T]) conditional(ctx context.Context, op string, verb wire.Verb, v *T) error {
+func (r *Rows[T]) conditional(ctx context.Context, op string, verb wire.Verb, v *T, properties ...string) error {
 	if v == nil {
 		return relabel(op, r.src.Table, Invalid("", errNil))
 	}
@@ -118,14 +122,14 @@ func (r *Rows[T]) conditional(ctx context.Context, op string, verb wire.Verb, v 
 	if err != nil {
 		return relabel(op, r.src.Table, Invalid("", err))
 	}
-	return r.write(ctx, op, verb, v, etag)
+	return r.write(ctx, op, verb, v, etag, properties...)
 }
 
-func (r *Rows[T]) write(ctx context.Context, op string, verb wire.Verb, v *T, ifMatch azcore.ETag) error {
+func (r *Rows[T]) write(ctx context.Context, op string, verb wire.Verb, v *T, ifMatch azcore.ETag, properties ...string) error {
 	if v == nil {
 		return relabel(op, r.src.Table, Invalid("", errNil))
 	}
-	return r.src.write(ctx, op, verb, v, ifMatch)
+	return r.src.write(ctx, op, verb, v, ifMatch, properties)
 }
 
 // Entity returns v as a property bag, for a Transaction. It returns ErrInvalid for a value that was read through a

@@ -77,6 +77,9 @@ func (s *RawSource) get(ctx context.Context, op string, key Key) (_ any, err err
 	if failed != nil {
 		return nil, failed
 	}
+	if row.Problem != nil && !s.Problems {
+		return nil, s.DecodeError(op, key, &Error{Kind: ErrGarbled, Err: row.Problem})
+	}
 	v, failed := s.Load(ctx, row, nil)
 	if failed != nil {
 		return nil, s.DecodeError(op, row.Key, failed)
@@ -99,8 +102,8 @@ func (s *RawSource) getMany(ctx context.Context, keys []Key, concurrency int) it
 }
 
 // write writes one value as one row.
-func (s *RawSource) write(ctx context.Context, op string, verb wire.Verb, v any, ifMatch azcore.ETag) error {
-	w, err := s.Codec.write(verb, v, ifMatch)
+func (s *RawSource) write(ctx context.Context, op string, verb wire.Verb, v any, ifMatch azcore.ETag, names []string) error {
+	w, err := s.Codec.write(verb, v, ifMatch, names)
 	if err != nil {
 		return relabel(op, s.Table, err)
 	}
@@ -114,7 +117,7 @@ func (s *RawSource) write(ctx context.Context, op string, verb wire.Verb, v any,
 
 // entity makes a property bag of a value.
 func (s *RawSource) entity(v any) (*Entity, error) {
-	w, err := s.Codec.write(wire.VerbInsert, v, "")
+	w, err := s.Codec.write(wire.VerbInsert, v, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +155,7 @@ func (s *RawSource) DecodeError(op string, key Key, err error) error {
 	return &located
 }
 
-// fetch makes the point read of one row. Requests: 1.
+// fetch makes the point read of one row, which may have a Problem. Requests: 1.
 func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {
 	if err := t.usable(); err != nil {
 		return nil, Wiringf(op, "", "%w", err)
@@ -171,9 +174,6 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	}
 	t.account.telemetry.Rows(ctx, t.name, 1, 1)
 	answer, err := rowreader.New(ex.Answer, known, accessProperty).One()
-	if err == nil && answer.Problem != nil {
-		return nil, &Error{Op: op, Table: t.name, Key: key, Kind: ErrGarbled, OfRow: true, Err: answer.Problem}
-	}
 	if err != nil {
 		return nil, failure(op, t.name, key, err)
 	}
@@ -208,7 +208,7 @@ type RawRow struct {
 	WriteID string
 	// System are the library's other properties, Properties the caller's.
 	System, Properties Properties
-	// Problem says which value of a row in a page could not be read, and why; Properties lacks that value.
+	// Problem says which value of the row could not be read, and why; Properties lacks that value.
 	// Nil means no problem.
 	Problem error
 	// Lossy is Meta.Lossy.

@@ -55,7 +55,8 @@ func (x *Transaction) ReplaceUnconditional(e *Entity) int {
 	return x.add(wire.VerbReplace, e, azcore.ETagAny)
 }
 
-// Merge sets the properties of e in the row that e was read from; the row must not have changed since.
+// Merge sets the properties of e in the row that e was read from; the row must not have changed since. A merge cannot remove a
+// property, so Commit of a merge of a null value returns ErrInvalid.
 func (x *Transaction) Merge(e *Entity) int { return x.addConditional(wire.VerbMerge, e) }
 
 // MergeUnconditional sets the properties of e without a check of the row's ETag; the row must exist.
@@ -95,7 +96,7 @@ func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 	var key Key
 	if e != nil {
 		key = loggable(e.Key)
-		w, err = (&RawCodec{}).write(verb, e, ifMatch)
+		w, err = (&RawCodec{}).write(verb, e, ifMatch, nil)
 	}
 	if err != nil {
 		x.fail(key, err)
