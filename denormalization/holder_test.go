@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,6 +55,51 @@ func TestHolderAfterItsSource(t *testing.T) {
 		harness.Check(t, t.departments.Delete(ctx, a), drainNow(ctx, t.queue))
 		if got := wrong(t, t.employees.Verify); len(got) != 0 {
 			t.Errorf("Verify finds %q", got)
+		}
+	})
+}
+
+// TestMergedHolderHasItsCopy: after a merge, by whatever verb, the caller's value has the copy that was stored, and keeps what the
+// merge did not name.
+func TestMergedHolderHasItsCopy(t *testing.T) {
+	everywhere(t, func(t tested) {
+		ctx := t.Context()
+		harness.Check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
+		harness.Check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: jones().ID}))
+		for verb, merge := range map[string]func(d *department, names ...string) error{
+			"Merge": func(d *department, names ...string) error { return t.departments.Merge(ctx, d, names...) },
+			"StageMerge": func(d *department, names ...string) error {
+				x := t.departments.Table().NewTransaction()
+				t.departments.StageMerge(x, d, names...)
+				_, err := x.Commit(ctx)
+				return err
+			},
+			"BulkMerge": func(d *department, names ...string) error {
+				_, err := t.departments.BulkNonAtomic(ctx, func(yield func(*department, error) bool) { yield(d, nil) }, &tables.BulkOptions{Verb: tables.BulkMerge, Properties: names})
+				return err
+			},
+		} {
+			for _, names := range [][]string{{"ManagerID"}, {"ManagerID", "ManagerName"}, nil} {
+				d := harness.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
+				d.ManagerID, d.Budget = kwok().ID, d.Budget+1 // Kwok does not name the department
+				if slices.Contains(names, "ManagerName") {
+					d.ManagerName = "?"
+				}
+				budget := d.Budget
+				harness.Check(t, merge(d, names...))
+				if d.ManagerID != jones().ID || d.ManagerName != "Jones" || d.Budget != budget {
+					t.Errorf("after %s of %q the caller has %+v", verb, names, d)
+				}
+				harness.Check(t, t.departments.Replace(ctx, d))
+				t.want("A", "Jones jones@contoso.com")
+			}
+			for part, err := range t.departments.Query().Partition("Sales").Select("Budget").All(ctx) {
+				part.ManagerName = "?"
+				harness.Check(t, err, merge(part, "ManagerName"))
+				if part.ManagerName != "Jones" || part.ManagerEmail != "" || !part.Partial() {
+					t.Errorf("after %s of a projection the caller has %+v", verb, part)
+				}
+			}
 		}
 	})
 }

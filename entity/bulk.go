@@ -9,7 +9,7 @@ const (
 	BulkInsert BulkVerb = iota
 	// BulkReplace overwrites entities that were read, each under its ETag.
 	BulkReplace
-	// BulkMerge writes BulkOptions.Properties of entities that were read, each under its ETag.
+	// BulkMerge merges BulkOptions.Properties of entities that were read, each under its ETag.
 	BulkMerge
 	// BulkUpsert inserts entities, or overwrites them whatever their version. A Repository reads the stored entities
 	// first.
@@ -25,8 +25,8 @@ const (
 type BulkOptions struct {
 	// Verb is what BulkNonAtomic does with each entity (default BulkInsert).
 	Verb BulkVerb
-	// Properties are the names of the properties that BulkMerge writes; nil means all that the entity has. With any
-	// other verb it must be nil.
+	// Properties are the names of the properties that BulkMerge and BulkUpsertMerge write (default all), each of which must
+	// have a value, as with Rows.Merge. With any other verb it must be nil.
 	Properties []string
 	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one transaction in
 	// flight at a time, so its entities are written in the order of the sequence.

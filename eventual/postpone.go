@@ -100,7 +100,7 @@ func transient(err error) bool {
 			return true
 		}
 		switch tables.KindOf(err) {
-		case tables.ErrUnavailable, tables.ErrUnknownOutcome, tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrConflict:
+		case tables.ErrUnavailable, tables.ErrUnknownOutcome, tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrRefused, tables.ErrConflict:
 			return true
 		}
 		return false

@@ -68,6 +68,7 @@ func TestPostponable(t *testing.T) {
 		{of(tables.ErrUnknownOutcome), true, true},
 		{of(tables.ErrMissingResource), true, true},
 		{of(tables.ErrBeingDeleted), true, true},
+		{of(tables.ErrRefused), true, true},
 		{of(tables.ErrConflict), true, true},
 		{fmt.Errorf("reading: %w", kinds.ErrCutOff), true, true},
 		{errors.Join(of(tables.ErrUnavailable), of(tables.ErrConflict)), true, true},

@@ -183,6 +183,9 @@ func (x *spill[T]) store(ctx context.Context, change *driver.Change[T], p tables
 	p = slices.Clone(p)
 	switch l.where {
 	case nowhere:
+		if change.Kind == driver.ChangeMerge {
+			return nil, fmt.Errorf("property %s has no value, and a merge cannot remove it from the stored row; name only properties that have a value, or use Replace", x.name)
+		}
 		p.Delete(x.name)
 	case inEntity:
 		p.Set(x.name, l.value)

@@ -151,9 +151,6 @@ func (v *verifier) readRow(ctx context.Context, table *core.Table, key tables.Ke
 // readEntity reads the current version of an entity.
 func (v *verifier) readEntity(ctx context.Context, key tables.Key) (*seenEntity, error) {
 	row, err := v.readRow(ctx, v.r.Table, key)
-	if e := engine.AsError(err); e != nil && e.OfRow {
-		return &seenEntity{key: key, bad: err}, nil
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -254,11 +254,11 @@ func trials() []trial {
 		single("Insert", false, (*view).Insert),
 		single("Replace", true, (*view).Replace),
 		single("ReplaceUnconditional", true, (*view).ReplaceUnconditional),
-		single("Merge", true, (*view).Merge),
-		single("MergeUnconditional", true, (*view).MergeUnconditional),
+		single("Merge", true, func(v *view, ctx context.Context, e *tables.Entity) error { return v.Merge(ctx, e) }),
+		single("MergeUnconditional", true, func(v *view, ctx context.Context, e *tables.Entity) error { return v.MergeUnconditional(ctx, e) }),
 		single("Upsert of a new row", false, (*view).Upsert),
 		single("Upsert of an old row", true, (*view).Upsert),
-		single("UpsertMerge", false, (*view).UpsertMerge),
+		single("UpsertMerge", false, func(v *view, ctx context.Context, e *tables.Entity) error { return v.UpsertMerge(ctx, e) }),
 		single("Delete", true, (*view).Delete),
 		single("DeleteUnconditional", true, func(v *view, ctx context.Context, e *tables.Entity) error {
 			return v.DeleteUnconditional(ctx, e.Key)

@@ -88,21 +88,25 @@ func (r *Rows[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
 	return r.src.Write(ctx, "ReplaceUnconditional", wire.VerbReplace, v, azcore.ETagAny)
 }
 
-// Merge sets the properties that v has in the row that v was read from, and keeps the row's other properties. It returns ErrConflict if
-// the row has changed since.
-func (r *Rows[T]) Merge(ctx context.Context, v *T) error {
+// Merge sets the named properties, all that T stores if none is named (of an Entity: all that it has), in the row that v was read
+// from, and keeps the row's other properties. It returns ErrConflict if the row has changed since.
+//
+// A merge cannot remove a property, so each property that it sets must have a value: Merge returns ErrInvalid for a nil pointer, nil
+// bytes, a null Value, and an empty field tagged omitempty or omitzero. Name the other properties, or use Replace. Name the
+// properties also if v is a struct that was read with Select.
+func (r *Rows[T]) Merge(ctx context.Context, v *T, properties ...string) error {
 	if v == nil {
 		return r.src.Refused("Merge")
 	}
-	return r.src.Conditional(ctx, "Merge", wire.VerbMerge, v)
+	return r.src.Conditional(ctx, "Merge", wire.VerbMerge, v, properties...)
 }
 
 // MergeUnconditional is Merge without a check of the ETag. It returns ErrNotFound if the row does not exist.
-func (r *Rows[T]) MergeUnconditional(ctx context.Context, v *T) error {
+func (r *Rows[T]) MergeUnconditional(ctx context.Context, v *T, properties ...string) error {
 	if v == nil {
 		return r.src.Refused("MergeUnconditional")
 	}
-	return r.src.Write(ctx, "MergeUnconditional", wire.VerbMerge, v, azcore.ETagAny)
+	return r.src.Write(ctx, "MergeUnconditional", wire.VerbMerge, v, azcore.ETagAny, properties...)
 }
 
 // Upsert inserts the row, or replaces it without a check of its ETag: changes of other writers are lost.
@@ -113,12 +117,12 @@ func (r *Rows[T]) Upsert(ctx context.Context, v *T) error {
 	return r.src.Write(ctx, "Upsert", wire.VerbReplace, v, "")
 }
 
-// UpsertMerge inserts the row, or merges into it without a check of its ETag.
-func (r *Rows[T]) UpsertMerge(ctx context.Context, v *T) error {
+// UpsertMerge inserts a row with the properties that Merge would set, or merges them into the row without a check of its ETag.
+func (r *Rows[T]) UpsertMerge(ctx context.Context, v *T, properties ...string) error {
 	if v == nil {
 		return r.src.Refused("UpsertMerge")
 	}
-	return r.src.Write(ctx, "UpsertMerge", wire.VerbMerge, v, "")
+	return r.src.Write(ctx, "UpsertMerge", wire.VerbMerge, v, "", properties...)
 }
 
 // Delete deletes the row that v was read from. It returns ErrConflict if the row has changed since.

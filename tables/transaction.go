@@ -31,7 +31,8 @@ func (x *Transaction) Replace(e *Entity) int { return x.core().Replace(e) }
 // ReplaceUnconditional replaces the row without a check of its ETag; the row must exist.
 func (x *Transaction) ReplaceUnconditional(e *Entity) int { return x.core().ReplaceUnconditional(e) }
 
-// Merge sets the properties of e in the row that e was read from; the row must not have changed since.
+// Merge sets the properties of e in the row that e was read from; the row must not have changed since. A merge cannot remove a
+// property, so Commit of a merge of a null value returns ErrInvalid.
 func (x *Transaction) Merge(e *Entity) int { return x.core().Merge(e) }
 
 // MergeUnconditional sets the properties of e without a check of the row's ETag; the row must exist.

@@ -64,7 +64,10 @@ func TestEntityVerbs(t *testing.T) {
 	if err := bags.Upsert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	for verb, overwrite := range map[string]func(context.Context, *tables.Entity) error{"merge": bags.MergeUnconditional, "replace": bags.ReplaceUnconditional} {
+	for verb, overwrite := range map[string]func(context.Context, *tables.Entity) error{
+		"merge":   func(ctx context.Context, e *tables.Entity) error { return bags.MergeUnconditional(ctx, e) },
+		"replace": bags.ReplaceUnconditional,
+	} {
 		overtaken := stale.Clone() // with an ETag of before
 		overtaken.Set("Name", tables.String(verb))
 		harness.Check(t, overwrite(ctx, overtaken))

@@ -138,7 +138,7 @@ func projection(s *scene) func(context.Context) {
 			what, outcome, chip string
 			write               func(context.Context, *card) error
 		}{
-			{"a color merged by an older program", "the chip, which it does not know, stays", "A1", older.Merge},
+			{"a color merged by an older program", "the chip, which it does not know, stays", "A1", func(ctx context.Context, c *card) error { return older.Merge(ctx, c, "Color") }},
 			{"the card replaced by it", "the chip is gone", "", older.Replace},
 		} {
 			key := tables.Key{Partition: sales, Row: "card_" + x.outcome}

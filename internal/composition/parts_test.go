@@ -3,8 +3,10 @@ package composition
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,6 +46,23 @@ type item struct {
 	Clip, Song largeentities.Stream
 
 	HomeRow, HomeName, WorkRow, WorkName, Region, Country string // copies
+
+	Brittle brittle
+}
+
+// brittle is a text that cannot be read once it is among the broken.
+type brittle string
+
+var broken sync.Map
+
+func (b brittle) MarshalText() ([]byte, error) { return []byte(b), nil }
+
+func (b *brittle) UnmarshalText(text []byte) error {
+	if _, is := broken.Load(string(text)); is {
+		return errors.New("broken")
+	}
+	*b = brittle(text)
+	return nil
 }
 
 // site is the row key and the name of a site that the item has a copy of.

@@ -139,6 +139,25 @@ func verbs() []use {
 			_, err := r.Update(t.Context(), r.KeyOf(a), func(v *item) error { v.Name, v.Team = "name c", "team c"; return nil })
 			return errors.Join(err, clean(t.Context(), r))
 		}},
+		{"Repository.Upsert, DeleteUnconditional of an unreadable row", func(t testing.TB, k *kit, p part) error {
+			r, a := k.inserted(t, p)
+			key, ctx := r.KeyOf(a), t.Context()
+			breaks := func(text string) error {
+				_, err := r.Update(ctx, key, func(v *item) error { v.Brittle = brittle(text); return nil })
+				broken.Store(text, true)
+				if _, unreadable := r.Get(ctx, key); !errors.Is(unreadable, tables.ErrGarbled) {
+					t.Errorf("the row is read: %v", unreadable)
+				}
+				return err
+			}
+			b := k.itemOf(1, "b", p.name == "largeentities.Stream")
+			b.Entry = a.Entry
+			if err := errors.Join(breaks(k.nameOf("first")+p.name), r.Upsert(ctx, b), clean(ctx, r)); err != nil {
+				return err
+			}
+			got, err := r.Get(ctx, key)
+			return errors.Join(err, sameItem(got, b), breaks(k.nameOf("second")+p.name), r.DeleteUnconditional(ctx, key), clean(ctx, r))
+		}},
 		{"Repository.Merge", func(t testing.TB, k *kit, p part) error {
 			r, a := k.inserted(t, p)
 			a.Name, a.Team = "name b", "team b"

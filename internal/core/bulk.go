@@ -32,8 +32,8 @@ func checkBulk(o *entity.BulkOptions) (skip int64, err error) {
 	switch {
 	case o.Verb > entity.BulkDelete:
 		return 0, errs.Wiringf("", "", "BulkOptions.Verb is %d; it must be one of the constants from BulkInsert to BulkDelete", o.Verb)
-	case o.Properties != nil && o.Verb != entity.BulkMerge:
-		return 0, errs.Wiringf("", "", "BulkOptions.Properties is set, and only BulkMerge uses it; leave it nil")
+	case o.Properties != nil && o.Verb != entity.BulkMerge && o.Verb != entity.BulkUpsertMerge:
+		return 0, errs.Wiringf("", "", "BulkOptions.Properties is set, and only BulkMerge and BulkUpsertMerge use it; leave it nil")
 	case o.Concurrency < 0:
 		return 0, errs.Wiringf("", "", "BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
 	}
@@ -59,17 +59,9 @@ func (s *Source) bulkUnit(o *entity.BulkOptions) func(any) (Unit, error) {
 				return Unit{}, errs.Invalid("", err)
 			}
 		}
-		w, err := s.Codec.write(verb, v, etag)
+		w, err := s.Codec.write(verb, v, etag, o.Properties)
 		if err != nil {
-			return Unit{}, err
-		}
-		for _, name := range o.Properties {
-			if !w.Properties.Has(name) {
-				return Unit{Key: w.Key}, errs.Invalidf("", "property %s of BulkOptions.Properties has no value to merge; only BulkReplace removes a property", name)
-			}
-		}
-		if o.Properties != nil {
-			w.Properties = slices.DeleteFunc(w.Properties, func(p entity.Property) bool { return !slices.Contains(o.Properties, p.Name) })
+			return Unit{Key: w.Key}, err
 		}
 		return Unit{Key: w.Key, Writes: []Write{w}, Written: func(etags []azcore.ETag, _ string) { s.Codec.written(verb, v, etags[0]) }}, nil
 	}

@@ -82,8 +82,14 @@ func (c *Codec) Copy(v any) any {
 	return copied
 }
 
-// Assign copies *from to *to; both are pointers to T.
-func (c *Codec) Assign(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }
+// Assign copies *from to *to, only the named properties if any is named; both are pointers to T.
+func (c *Codec) Assign(to, from any, properties ...string) {
+	if len(properties) == 0 {
+		reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
+		return
+	}
+	c.plan.Assign(reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem(), properties)
+}
 
 // New returns a pointer to a new T.
 func (c *Codec) New() any { return reflect.New(c.typ).Interface() }
@@ -111,6 +117,33 @@ func (c *Codec) Encode(v any) (entity.Properties, error) {
 		return nil, errs.Invalid("Encode", err)
 	}
 	return properties, nil
+}
+
+// EncodeMerge returns the named properties of v, all if none is named. It returns ErrInvalid if one of them has no value,
+// since a merge cannot remove a property from the stored row.
+func (c *Codec) EncodeMerge(v any, names []string) (entity.Properties, error) {
+	if c.plan != nil {
+		properties, err := fields.EncodeMerge(c.plan, reflect.ValueOf(v).Elem(), names, accessProperty)
+		if err != nil {
+			return nil, errs.Invalid("Encode", err)
+		}
+		return properties, nil
+	}
+	bag := slices.Clone(v.(*entity.Entity).Properties)
+	if len(names) > 0 {
+		bag = bag.Only(names)
+	}
+	for i := range bag {
+		if bag[i].Value.IsNull() {
+			return nil, errs.Invalid("Encode", fields.NoValue(bag[i].Name))
+		}
+	}
+	for _, name := range names {
+		if !bag.Has(name) {
+			return nil, errs.Invalid("Encode", fields.NoValue(name))
+		}
+	}
+	return bag, nil
 }
 
 // EncodeOnly encodes only the named properties; the other fields of v may hold values that cannot be stored.
@@ -260,18 +293,19 @@ func (c *Codec) load(row *Row, partial bool) (any, error) {
 	return v, nil
 }
 
-// write encodes v as one row of a write.
-func (c *Codec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (Write, error) {
+// write encodes v as one row of a write. Beside an error, it returns the key as far as that is known. names are the properties that a merge
+// sends, all if there are none.
+func (c *Codec) write(verb wire.Verb, v any, ifMatch azcore.ETag, names []string) (Write, error) {
 	key, err := c.Key(v)
 	if err != nil {
 		return Write{}, errs.Invalid("", err)
 	}
 	w := Write{Verb: verb, Key: key, IfMatch: ifMatch}
 	if facts := c.facts(v); facts != nil {
-		if err := facts.check(verb, c.plan == nil); err != nil {
+		if err := facts.check(verb, c.plan == nil, len(names) > 0); err != nil {
 			e := errs.Invalid("", err)
 			e.Key = errs.Loggable(key)
-			return Write{}, e
+			return Write{Key: key}, e
 		}
 		facts.onto(&w)
 	}
@@ -279,13 +313,18 @@ func (c *Codec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (Write, error)
 		return w, nil
 	}
 	if err := c.CheckWhole(v); err != nil {
-		return Write{}, err
+		return Write{Key: key}, err
 	}
-	if w.Properties, err = c.Encode(v); err != nil {
-		return Write{}, err
+	if verb == wire.VerbMerge {
+		w.Properties, err = c.EncodeMerge(v, names)
+	} else {
+		w.Properties, err = c.Encode(v)
+	}
+	if err != nil {
+		return Write{Key: key}, err
 	}
 	if err := CheckReserved(w.Properties); err != nil {
-		return Write{}, errs.Invalid("", err)
+		return Write{Key: key}, errs.Invalid("", err)
 	}
 	return w, nil
 }

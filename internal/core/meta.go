@@ -118,8 +118,9 @@ func (c *Codec) facts(v any) *rowFacts {
 
 // check refuses writes that would lose data: replacing a row with a value read through a projection, changing one
 // row of several that a repository keeps consistent, and inserting such a row elsewhere as a bag, which lacks the library's
-// own properties. bag says that the value is an Entity: then a merge of a partial value is harmless, too.
-func (f *rowFacts) check(verb wire.Verb, bag bool) error {
+// own properties. bag says that the value is an Entity, named that a merge names its properties: then a merge of a partial value
+// is harmless.
+func (f *rowFacts) check(verb wire.Verb, bag, named bool) error {
 	switch {
 	case verb == wire.VerbInsert && f.kept && bag:
 		return errKeptBag
@@ -129,8 +130,8 @@ func (f *rowFacts) check(verb wire.Verb, bag bool) error {
 		return errors.New("the row is one of several that a Repository keeps consistent; change the entity through the repository")
 	case f.partial && verb == wire.VerbReplace:
 		return ErrPartial
-	case f.partial && verb == wire.VerbMerge && !bag:
-		return errors.New("the value was read through a projection, and a merge would overwrite the properties that were not read with zero values; merge an Entity with the changed properties")
+	case f.partial && verb == wire.VerbMerge && !bag && !named:
+		return errors.New("the value was read through a projection, and a merge would overwrite the properties that were not read with zero values; name the properties to merge")
 	}
 	return nil
 }

@@ -25,17 +25,17 @@ func (t *Table) Plain(codec *Codec) *Source {
 }
 
 // Conditional writes a value, which is not nil, under the ETag with which it was read.
-func (s *Source) Conditional(ctx context.Context, op string, verb wire.Verb, v any) error {
+func (s *Source) Conditional(ctx context.Context, op string, verb wire.Verb, v any, properties ...string) error {
 	etag, err := s.Codec.etag(v)
 	if err != nil {
 		return s.relabel(op, errs.Invalid("", err))
 	}
-	return s.Write(ctx, op, verb, v, etag)
+	return s.Write(ctx, op, verb, v, etag, properties...)
 }
 
-// Write writes a value, which is not nil, as one row.
-func (s *Source) Write(ctx context.Context, op string, verb wire.Verb, v any, ifMatch azcore.ETag) error {
-	w, err := s.Codec.write(verb, v, ifMatch)
+// Write writes a value, which is not nil, as one row. properties are those that a merge sends, all if there are none.
+func (s *Source) Write(ctx context.Context, op string, verb wire.Verb, v any, ifMatch azcore.ETag, properties ...string) error {
+	w, err := s.Codec.write(verb, v, ifMatch, properties)
 	if err != nil {
 		return s.relabel(op, err)
 	}

@@ -71,6 +71,9 @@ func (s *Source) Get(ctx context.Context, op string, key entity.Key) (_ any, err
 	if failed != nil {
 		return nil, failed
 	}
+	if row.Problem != nil && !s.Problems {
+		return nil, s.DecodeError(op, key, &entity.Error{Kind: entity.ErrGarbled, Err: row.Problem})
+	}
 	v, failed := s.Load(ctx, row, nil)
 	if failed != nil {
 		return nil, s.DecodeError(op, row.Key, failed)
@@ -94,7 +97,7 @@ func (s *Source) GetMany(ctx context.Context, keys []entity.Key, concurrency int
 
 // entity makes a property bag of a value.
 func (s *Source) entity(v any) (*entity.Entity, error) {
-	w, err := s.Codec.write(wire.VerbInsert, v, "")
+	w, err := s.Codec.write(wire.VerbInsert, v, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +135,7 @@ func (s *Source) DecodeError(op string, key entity.Key, err error) error {
 	return &located
 }
 
-// fetch makes the point read of one row. Requests: 1.
+// Get makes the point read of one row, which may have a Problem. Requests: 1.
 func (t *Table) Get(ctx context.Context, op string, key entity.Key, known map[string]int) (*Row, error) {
 	if err := t.Usable(); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
@@ -151,9 +154,6 @@ func (t *Table) Get(ctx context.Context, op string, key entity.Key, known map[st
 	}
 	t.account.telemetry.Rows(ctx, t.name, 1, 1)
 	answer, err := rowreader.New(ex.Answer, known, accessProperty).One()
-	if err == nil && answer.Problem != nil {
-		return nil, &entity.Error{Op: op, Table: t.name, Key: key, Kind: entity.ErrGarbled, OfRow: true, Err: answer.Problem}
-	}
 	if err != nil {
 		return nil, failure(op, t.name, key, err)
 	}
@@ -188,7 +188,7 @@ type Row struct {
 	WriteID string
 	// System are the library's other properties, Properties the caller's.
 	System, Properties entity.Properties
-	// Problem says which value of a row in a page could not be read, and why; Properties lacks that value.
+	// Problem says which value of the row could not be read, and why; Properties lacks that value.
 	// Nil means no problem.
 	Problem error
 	// Lossy is Meta.Lossy.

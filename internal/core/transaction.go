@@ -97,7 +97,7 @@ func (x *Transaction) add(verb wire.Verb, e *entity.Entity, ifMatch azcore.ETag)
 	var key entity.Key
 	if e != nil {
 		key = errs.Loggable(e.Key)
-		w, err = (&Codec{}).write(verb, e, ifMatch)
+		w, err = (&Codec{}).write(verb, e, ifMatch, nil)
 	}
 	if err != nil {
 		x.fail(key, err)

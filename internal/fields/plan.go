@@ -40,6 +40,7 @@ type field struct {
 	pointer    bool
 	omitEmpty  bool
 	omitZero   bool
+	readsBack  bool // the type encodes itself, so that encode checks that its text can be decoded
 }
 
 // New makes the plan of a struct type.
@@ -106,6 +107,7 @@ func (p *Plan) add(sf reflect.StructField) error {
 	if f.conversion, f.pointer, err = p.types.conversionOf(sf.Type, asJSON); err != nil {
 		return err
 	}
+	f.readsBack = f.conversion == asText || f.conversion == asJSONText
 	p.byName[name] = len(p.fields)
 	p.fields = append(p.fields, f)
 	return nil
@@ -281,6 +283,24 @@ func at(s reflect.Value, index []int, create bool) (reflect.Value, bool) {
 		s = s.Field(n)
 	}
 	return s, true
+}
+
+// Assign copies the fields of the named properties from one struct to another.
+func (p *Plan) Assign(to, from reflect.Value, names []string) {
+	for _, name := range names {
+		i, known := p.byName[name]
+		switch {
+		case known:
+			target, _ := at(to, p.fields[i].index, true)
+			source, _ := at(from, p.fields[i].index, true)
+			target.Set(source)
+		case p.rest != nil:
+			source, _ := at(from, p.rest, true)
+			if v := source.MapIndex(reflect.ValueOf(name)); v.IsValid() {
+				p.decodeRest(to, name, v.Convert(valueType).Interface().(edm.Value))
+			}
+		}
+	}
 }
 
 // IsNil reports whether v is nil, or a nil pointer in an interface.

@@ -42,6 +42,48 @@ func EncodeOnly[P any](p *Plan, s reflect.Value, names []string, access edm.Acce
 	return encodeRest(p, s, names, out, access)
 }
 
+// EncodeMerge returns the named properties of the struct s, all if none is named, for a merge. A merge cannot remove a
+// property from a row, so each of them must have a value.
+func EncodeMerge[P any](p *Plan, s reflect.Value, names []string, access edm.Access[P]) ([]P, error) {
+	if len(names) == 0 {
+		names = p.stored(s)
+	} else {
+		names = slices.Compact(slices.Sorted(slices.Values(names)))
+	}
+	out, err := EncodeOnly(p, s, names, access)
+	if err != nil || len(out) == len(names) {
+		return out, err
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(out, func(encoded P) bool { n, _ := access(&encoded); return *n == name }) {
+			return nil, NoValue(name)
+		}
+	}
+	return out, nil
+}
+
+// NoValue is the error of a merge of a property that has no value.
+func NoValue(property string) error {
+	return fmt.Errorf("property %s has no value, and a merge cannot remove a property from the stored row; name only properties that have a value, or use Replace", property)
+}
+
+// stored returns the names of all properties of the struct s, with those in the map that is tagged "rest".
+func (p *Plan) stored(s reflect.Value) []string {
+	names := make([]string, 0, len(p.fields))
+	for i := range p.fields {
+		names = append(names, p.fields[i].name)
+	}
+	if p.rest == nil {
+		return names
+	}
+	if rest, ok := at(s, p.rest, false); ok {
+		for _, key := range rest.MapKeys() {
+			names = append(names, key.String())
+		}
+	}
+	return names
+}
+
 // encode returns the value of one field of the struct s, null if s has no value to store.
 func (f *field) encode(s reflect.Value) (edm.Value, error) {
 	v, ok := at(s, f.index, false)
@@ -55,6 +97,11 @@ func (f *field) encode(s reflect.Value) (edm.Value, error) {
 		v = v.Elem()
 	}
 	value, err := f.conversion.store(v)
+	if err == nil && f.readsBack {
+		if unreadable := f.conversion.load(reflect.New(v.Type()).Elem(), value); unreadable != nil {
+			err = fmt.Errorf("the text that the value encodes to could not be read back: %w; correct the value or the conversion, or, if the zero value means none, tag the field omitzero", unreadable)
+		}
+	}
 	if err != nil {
 		return edm.Value{}, fmt.Errorf("property %s: %w", f.name, err)
 	}

@@ -100,6 +100,9 @@ func (b *writer) estimated(ctx context.Context, u core.Unit) (core.Unit, error) 
 		verb := wire.VerbDelete
 		if b.verb == entity.BulkMerge {
 			verb = wire.VerbMerge
+			if _, _, err := r.Merged(op, u.Entity, b.properties); err != nil {
+				return u, err
+			}
 		}
 		u.Writes, u.More = []core.Write{{Verb: verb, Key: u.Key, IfMatch: azcore.ETagAny}}, len(r.Copies)
 		return u, nil
@@ -172,7 +175,7 @@ func (b *writer) change(ctx context.Context, v any, fetched engine.Fetched) (*en
 		if err != nil {
 			return nil, err
 		}
-		old, _, err := r.LoadOwn(ctx, op, w.Change.Key, fetched[w.Change.Key])
+		old, err := r.LoadReplaced(ctx, op, w.Change.Key, fetched[w.Change.Key])
 		return r.Overwriting(op, w.Change.Key, v, old), err
 	}
 	return r.Inserting(op, v)

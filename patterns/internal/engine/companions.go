@@ -68,9 +68,10 @@ func (r *Engine) mergeCompleted(w *Work, v any, before entity.Properties) error 
 		return err
 	}
 	var changed entity.Properties
+	w.completed = nil
 	for _, p := range after {
 		if before.Get(p.Name) != p.Value {
-			changed = append(changed, p)
+			changed, w.completed = append(changed, p), append(w.completed, p.Name)
 		}
 	}
 	for _, p := range before {

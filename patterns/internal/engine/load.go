@@ -86,7 +86,7 @@ func (r *StoredRow) isNearCopy() bool { return r.IsCopy && !r.Shared && !r.Outsi
 // its change has arrived, so a later read of the entity shows the outcome of the change.
 func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Outside.Term) }
 
-// Fetch reads one row. known names the properties to read; nil means all. Requests: 1.
+// Fetch reads one row, which may have a Problem. known names the properties to read; nil means all. Requests: 1.
 func Fetch(ctx context.Context, t *core.Table, op string, key entity.Key, known map[string]int) (*StoredRow, error) {
 	row, err := t.Get(ctx, op, key, known)
 	if err != nil {
@@ -147,7 +147,7 @@ func (r *Engine) LoadStored(ctx context.Context, table *core.Table, row *StoredR
 		selected = slices.Concat(selected, r.sealed())
 	}
 	for attempt := range r.Schema.MaxAttempts {
-		v, read, err := r.loadOnce(ctx, table, row, selected, kept)
+		v, read, err := r.loadOnce(ctx, table, row, selected, kept, r.Codec.Decode)
 		if errors.Is(err, driver.ErrSkipped) {
 			return nil, nil, nil
 		}
@@ -160,6 +160,8 @@ func (r *Engine) LoadStored(ctx context.Context, table *core.Table, row *StoredR
 			return nil, nil, nil
 		case fetchErr != nil:
 			return nil, nil, fetchErr
+		case again.Problem != nil:
+			return nil, nil, &entity.Error{Kind: entity.ErrGarbled, Err: again.Problem}
 		case again.ETag == row.ETag && row.IsCopy:
 			return r.loadOwner(ctx, table, row, selected, kept, err)
 		case again.ETag == row.ETag:
@@ -196,8 +198,40 @@ func asGarbled(err error) error {
 // ErrNoLayout is the cause if a repository without a Layout reads an entity of several rows.
 var ErrNoLayout = errors.New("the entity is spread over several rows, but the repository has no Layout; attach widentities.New")
 
+// LoadReplaced makes the entity that an unconditional verb is about to overwrite or delete from its own row, as LoadOwn does. If the
+// row cannot be decoded, it makes the entity of the properties that can be, so that the verb removes the row, and those copies whose
+// keys follow from these properties. A copy is then removed only if it names the entity, since the keys may be those of other entities.
+//
+// It returns the error of a pattern: the row may be readable for a program with another key, or of a newer version.
+func (r *Engine) LoadReplaced(ctx context.Context, op string, key entity.Key, row *StoredRow) (any, error) {
+	v, _, err := r.LoadOwn(ctx, op, key, row)
+	if e := AsError(err); e == nil || !e.OfRow || e.Pattern != "" {
+		return v, err
+	}
+	v, _, err = r.loadOnce(ctx, r.Table, row, nil, nil, func(p entity.Properties, v any) error {
+		for i := range p {
+			_ = r.Codec.Decode(p[i:i+1], v) // leaves the field of this property as it is
+		}
+		return nil
+	})
+	if errors.Is(err, driver.ErrOutdated) {
+		return nil, errReplaced(r.Table, key)
+	}
+	if err != nil {
+		return nil, r.Primary.DecodeError(op, key, err)
+	}
+	known := priorOf(r.State(v))
+	for _, x := range known.rows {
+		if x.Pattern != "" {
+			known.Orphans = append(known.Orphans, x)
+		}
+	}
+	known.rows = slices.DeleteFunc(known.rows, func(x PlannedRow) bool { return x.Pattern != "" })
+	return v, nil
+}
+
 // loadOnce is one attempt of LoadStored.
-func (r *Engine) loadOnce(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
+func (r *Engine) loadOnce(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string, decode func(entity.Properties, any) error) (any, *StoredRow, error) {
 	key := row.Key
 	if row.IsCopy {
 		key.Row = row.Primary
@@ -215,7 +249,7 @@ func (r *Engine) loadOnce(ctx context.Context, table *core.Table, row *StoredRow
 		return nil, nil, err
 	}
 	v, s := r.Codec.NewWithState()
-	if err := r.Codec.Decode(properties, v); err != nil {
+	if err := decode(properties, v); err != nil {
 		return nil, nil, err
 	}
 	r.Codec.Finish(row.Row, key, v)
@@ -409,7 +443,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *StoredRo
 		}
 		own = own.With(own.Properties.Only(kept).Only(selected))
 		own.Layout = ""
-		if v, own, err = r.loadOnce(ctx, r.Table, own, selected, kept); !errors.Is(err, driver.ErrOutdated) {
+		if v, own, err = r.loadOnce(ctx, r.Table, own, selected, kept, r.Codec.Decode); !errors.Is(err, driver.ErrOutdated) {
 			return v, own, err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {

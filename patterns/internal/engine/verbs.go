@@ -101,6 +101,11 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 		if err != nil {
 			return nil, err
 		}
+		if len(r.completers) == 0 { // else v is checked when it is complete
+			if _, err := r.Codec.Encode(v); err != nil {
+				return nil, r.Invalid(op, key, err)
+			}
+		}
 		row, err := r.fetchOwn(ctx, op, key)
 		if err != nil {
 			return nil, err
@@ -108,7 +113,7 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 		if insert && row != nil && !r.Owns(row) {
 			return nil, r.Invalid(op, key, errors.New("a row with this key exists that, by Schema.Rows, Mine and Where, is not an entity of the repository; choose another key, or correct the schema"))
 		}
-		old, _, err := r.LoadOwn(ctx, op, key, row)
+		old, err := r.LoadReplaced(ctx, op, key, row)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +203,11 @@ func (r *Engine) Deleting(ctx context.Context, op string, v any, fetched Fetched
 func (r *Engine) DeleteUnconditional(ctx context.Context, key entity.Key) error {
 	const op = "DeleteUnconditional"
 	return r.verb(ctx, op, r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
-		old, _, err := r.ReadOwn(ctx, op, key)
+		row, err := r.fetchOwn(ctx, op, key)
+		if err != nil {
+			return nil, err
+		}
+		old, err := r.LoadReplaced(ctx, op, key, row)
 		if err != nil {
 			return nil, err
 		}
@@ -246,13 +255,9 @@ func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
 
 // Merging prepares the merge of properties into an entity that was read or written before.
 func (r *Engine) Merging(ctx context.Context, op string, v any, properties []string, fetched Fetched) (*Work, error) {
-	meta, err := r.Known(op, v)
+	meta, merged, err := r.Merged(op, v, properties)
 	if err != nil {
 		return nil, err
-	}
-	merged, err := r.merging(v, meta, properties)
-	if err != nil {
-		return nil, r.Invalid(op, stateOf(meta).Key, err)
 	}
 	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Change: Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v, Old: stateOf(meta)}}
 	w.Change.State = &driver.ChangeState{Given: merged}
@@ -267,6 +272,9 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 		next.Partial = stateOf(meta).Partial // v still lacks the properties that its projection did not read
 		meta.ETag = written.ETag
 		core.SetState(meta, &next)
+		if len(w.completed) > 0 {
+			r.Codec.Assign(v, w.Entity, w.completed...)
+		}
 	}
 	return w, nil
 }
@@ -295,35 +303,36 @@ func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *entity.Meta,
 	return nil
 }
 
-// merging returns the properties to merge.
-func (r *Engine) merging(v any, meta *entity.Meta, names []string) (entity.Properties, error) {
+// Merged returns the Meta of an entity that was read or written before, and the properties that a merge of v sends.
+func (r *Engine) Merged(op string, v any, names []string) (*entity.Meta, entity.Properties, error) {
+	meta, err := r.Known(op, v)
+	if err != nil {
+		return nil, nil, err
+	}
+	given, err := r.merged(v, stateOf(meta), names)
+	if err != nil {
+		return nil, nil, r.Invalid(op, stateOf(meta).Key, err)
+	}
+	return meta, given, nil
+}
+
+func (r *Engine) merged(v any, old *core.State, names []string) (entity.Properties, error) {
 	for _, t := range r.Transformers {
 		if err := t.Transform.RefusesMerge; err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
 	}
-	if stateOf(meta).Partial && len(names) == 0 {
+	if old.Partial && len(names) == 0 {
 		return nil, fmt.Errorf("the entity was read through a projection; name the properties to merge")
 	}
-	if !stateOf(meta).Partial && r.Schema.Key(v) != stateOf(meta).Key {
+	if !old.Partial && r.Schema.Key(v) != old.Key {
 		return nil, errKeyChanged
 	}
-	all, err := r.Codec.Encode(v)
+	given, err := r.Codec.EncodeMerge(v, names)
 	if err != nil {
 		return nil, err
 	}
-	if err := core.CheckReserved(all); err != nil {
-		return nil, err
-	}
-	if len(names) == 0 {
-		return all, nil
-	}
-	for _, name := range names {
-		if !all.Has(name) {
-			return nil, fmt.Errorf("property %s has no value to merge; only Replace removes a property", name)
-		}
-	}
-	return slices.DeleteFunc(all, func(p entity.Property) bool { return !slices.Contains(names, p.Name) }), nil
+	return given, core.CheckReserved(given)
 }
 
 func overlay(base, top entity.Properties) entity.Properties {

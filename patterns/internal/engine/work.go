@@ -18,16 +18,17 @@ type Work struct {
 	base   entity.Properties // for a merge: the entity's stored properties, if the merge had to read them
 	merged entity.Properties // for a merge: the given properties in stored form
 
-	merges   entity.Properties // for a merge: State.Given before patterns have completed the entity
-	Fetched  Fetched           // rows that a bulk write or job has already read, so that rebase need not
-	engine   *Engine
-	number   int             // number of the change in the caller's transaction, from 1; 0 for a single verb
-	Fresh    map[string]bool // by HeldName: outside keys that the change adds
-	free     map[string]bool // by HeldName: outside keys under which a job has found no row
-	asStored bool            // a job writes the entity again as it is stored: the job has set Change.Stored
-	given    any             // the caller's value, if Entity is a copy of it that patterns complete or edit
-	after    *snapshot       // the state that the transaction stored, nil if unknown
-	written  func()          // called after the commit, nil for nothing
+	merges    entity.Properties // for a merge: State.Given before patterns have completed the entity
+	completed []string          // for a merge: the properties that patterns have changed to complete the entity
+	Fetched   Fetched           // rows that a bulk write or job has already read, so that rebase need not
+	engine    *Engine
+	number    int             // number of the change in the caller's transaction, from 1; 0 for a single verb
+	Fresh     map[string]bool // by HeldName: outside keys that the change adds
+	free      map[string]bool // by HeldName: outside keys under which a job has found no row
+	asStored  bool            // a job writes the entity again as it is stored: the job has set Change.Stored
+	given     any             // the caller's value, if Entity is a copy of it that patterns complete or edit
+	after     *snapshot       // the state that the transaction stored, nil if unknown
+	written   func()          // called after the commit, nil for nothing
 
 	companionOf string // the pattern that has added the change, "" for the caller's own
 	lent        any    // the copy of the entity that GetIn has last returned, nil after a pattern has staged it
