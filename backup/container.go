@@ -3,6 +3,7 @@ package backup
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -59,7 +60,11 @@ func ofBlob(err error) error {
 	case wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet"):
 		return &tables.Error{Kind: tables.ErrExists, Err: wire.Redact(err)}
 	}
-	return tables.InternalsOf(rows.Open).Failure(err)
+	e := tables.InternalsOf(rows.Open).Failure(err)
+	if errors.Is(e.Kind, tables.ErrGarbled) {
+		e.Kind = tables.ErrUnavailable // ErrGarbled would say that the object is damaged, and a response that cannot be understood does not show that
+	}
+	return e
 }
 
 func (b blobs) get(ctx context.Context, name string, limit int64) ([]byte, error) {

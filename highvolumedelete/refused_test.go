@@ -57,7 +57,7 @@ func TestCountOfATableThatGoes(t *testing.T) {
 		t.Errorf("saved %d of %d, with %d requests", report.Saved(), report.Instead, report.Requests)
 	}
 	// A count that cannot be made drops nothing.
-	denied, _ := s.Faulty(storagetest.On(storagetest.QueryEntities, storagetest.Always(refusal{403, "AuthorizationPermissionMismatch"})))
+	denied, _ := s.Faulty(storagetest.On(storagetest.QueryEntities, storagetest.Always(storagetest.Refusal{Status: 403, Code: "AuthorizationPermissionMismatch"})))
 	later := schema
 	later.Now = func() time.Time { return noon.AddDate(0, 0, 1) }
 	if _, err := mustStart(t, denied, later).Drop(ctx, noon.AddDate(0, 0, 1), &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1}); !errors.Is(err, tables.ErrDenied) {

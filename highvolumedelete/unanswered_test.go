@@ -2,9 +2,7 @@ package highvolumedelete_test
 
 import (
 	"errors"
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,30 +12,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// refusal is an answer of a table service.
-type refusal struct {
-	status int
-	code   string
-}
-
-func (r refusal) String() string { return r.code }
-
-func (r refusal) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
-	body := `{"odata.error":{"code":"` + r.code + `","message":{"lang":"en-US","value":"no"}}}`
-	return &http.Response{StatusCode: r.status, Header: http.Header{"Content-Type": {"application/json"}, "X-Ms-Error-Code": {r.code}},
-		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req}, nil
-}
-
 // TestTableRefusedBehindAnUnansweredInsert: the first attempt of an insert is on its way, the second meets no table, and the
 // table is refused to this writer. A concurrent writer makes it, and the first attempt arrives: so the refusal was none of the entity.
 // Without such an attempt it is.
 func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 	for _, no := range []struct {
-		refusal
+		storagetest.Refusal
 		kind error
 	}{
-		{refusal{http.StatusForbidden, "AuthorizationPermissionMismatch"}, tables.ErrDenied},
-		{refusal{http.StatusBadRequest, "InvalidInput"}, tables.ErrInvalid},
+		{storagetest.Refusal{Status: http.StatusForbidden, Code: "AuthorizationPermissionMismatch"}, tables.ErrDenied},
+		{storagetest.Refusal{Status: http.StatusBadRequest, Code: "InvalidInput"}, tables.ErrInvalid},
 	} {
 		for _, unanswered := range []bool{true, false} {
 			s := storagetest.Simulator(t, nil)
@@ -53,7 +37,7 @@ func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 				want = tables.ErrUnknownOutcome // the first attempt may still arrive, whatever the creation says
 			}
 			if !errors.Is(err, want) || errors.Is(err, no.kind) == unanswered {
-				t.Errorf("%s, with an unanswered attempt (%v): %v", no.code, unanswered, err)
+				t.Errorf("%s, with an unanswered attempt (%v): %v", no.Code, unanswered, err)
 			}
 			if !unanswered {
 				continue
@@ -74,7 +58,7 @@ func TestBeingDeletedBehindAnUnansweredAttempt(t *testing.T) {
 	for _, kind := range []storagetest.Kind{storagetest.InsertEntity, storagetest.CreateTable} {
 		s := storagetest.Simulator(t, nil)
 		faulty, _ := s.WithRetries(1).Faulty(storagetest.On(kind, storagetest.First(
-			storagetest.Once(storagetest.Before500), storagetest.Once(storagetest.Always(refusal{http.StatusConflict, "TableBeingDeleted"})))))
+			storagetest.Once(storagetest.Before500), storagetest.Once(storagetest.Always(storagetest.Refusal{Status: http.StatusConflict, Code: "TableBeingDeleted"})))))
 		err := mustStart(t, faulty, schemaOf("Logins", func() time.Time { return noon })).Insert(t.Context(), &login{User: "june", At: noon})
 		if !errors.Is(err, highvolumedelete.ErrLate) || tables.KindOf(err) != tables.ErrInvalid {
 			t.Errorf("%s: %v, want ErrLate", kind, err)

@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -182,7 +183,7 @@ func (x *inBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 // heldIn yields a fact for each key in one blob. It returns false if the iteration must end.
 func (x *inBlobs[T]) heldIn(ctx context.Context, place string, scope driver.Scope, yield func(driver.Fact, error) bool) bool {
 	l, err := x.blobs.read(ctx, place)
-	if err != nil && !errors.Is(err, tables.ErrGarbled) {
+	if err != nil && (!errors.Is(err, tables.ErrGarbled) || refusal.OfResponse(err)) {
 		yield(driver.Fact{}, x.failed("List", err))
 		return false
 	}

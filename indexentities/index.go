@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/keyindex"
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -304,7 +305,7 @@ func (x *index[T]) readLists(ctx context.Context, asked []driver.Fact) ([]*drive
 	_, err := driver.ReadEach(func(ctx context.Context, place string, _ tables.Key) (driver.Fact, bool, error) {
 		ids, err := x.shelves.load(ctx, place)
 		err = x.failed("Read", err)
-		if err != nil && !errors.Is(err, tables.ErrGarbled) {
+		if err != nil && (!errors.Is(err, tables.ErrGarbled) || refusal.OfResponse(err)) {
 			return driver.Fact{}, false, err
 		}
 		lists[at[place]] = readList{ids, err}

@@ -105,7 +105,7 @@ func (b *blobs) ownerOf(key tables.Key) blobowner.Owner {
 // before a request uses it.
 func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	if err := b.ownerOf(key).CheckName(name); err != nil {
-		return damaged(op, "", "%w", err)
+		return garbled(op, "", "%w", err)
 	}
 	return nil
 }
@@ -181,14 +181,3 @@ func gone(op, name string) error {
 func garbled(op, name, format string, args ...any) error {
 	return fault(op, name, tables.ErrGarbled, format, args...)
 }
-
-// damaged returns the error of a value that its entity's pointer does not describe: the name, the metadata, the length or the hash of its
-// blob is wrong. Discard removes a value only for such an error, or if the blob is gone; ErrGarbled alone can come from a gateway.
-func damaged(op, name, format string, args ...any) error {
-	return fault(op, name, tables.ErrGarbled, "%w", damage{fmt.Errorf(format, args...)})
-}
-
-type damage struct{ error }
-
-// Unwrap returns the cause.
-func (d damage) Unwrap() error { return d.error }

@@ -70,7 +70,7 @@ func opened(r *reader, err error) (io.ReadCloser, error) {
 // breaks, the body requests the rest under that ETag, so all bytes are of one version of the blob.
 func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64, etag azcore.ETag) (io.ReadCloser, azcore.ETag, error) {
 	if err := b.ownerOf(p.of).CheckName(p.name); err != nil {
-		return nil, "", damaged(op, p.name, "%w", err)
+		return nil, "", garbled(op, p.name, "%w", err)
 	}
 	options := &blob.DownloadStreamOptions{AccessConditions: ifMatch(etag)}
 	ranged := n != p.length
@@ -101,17 +101,17 @@ func (b *blobs) checkResponse(op string, p *pointer, ranged bool, answer *blob.D
 	case !ranged && answer.ContentLength != nil:
 		whole = *answer.ContentLength
 	}
-	if whole < 0 {
-		return garbled(op, p.name, "%w: it has no header with the blob's length; repeat the operation", errIncomplete)
+	if whole < 0 || answer.ETag == nil {
+		return garbled(op, p.name, "%w: it has no header with the blob's length or ETag; repeat the operation", errIncomplete)
 	}
 	if err := b.ownerOf(p.of).CheckLabels(p.name, answer.Metadata); err != nil {
-		return damaged(op, p.name, "%w", err)
+		return garbled(op, p.name, "%w", err)
 	}
 	// The reader of a whole value checks the hash of its bytes. The reader of a range cannot, so the metadata must
 	// have the pointer's hash.
 	stored := blobowner.Label(answer.Metadata, metaHash)
-	if whole != p.length || stored != p.hash() && (ranged || stored != "") || answer.ETag == nil {
-		return damaged(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity's pointer says %d bytes and %s; restore the blob, or remove the value with Discard", whole, metaHash, stored, p.length, p.hash())
+	if whole != p.length || stored != p.hash() && (ranged || stored != "") {
+		return garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity's pointer says %d bytes and %s; restore the blob, or remove the value with Discard", whole, metaHash, stored, p.length, p.hash())
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func checkHash(op string, p *pointer, sum hash.Hash) error {
 	if [sha256.Size]byte(sum.Sum(nil)) == p.sha256 {
 		return nil
 	}
-	return damaged(op, p.name, "the blob's content does not have the SHA-256 hash in the entity's pointer; restore the blob, or remove the value with Discard")
+	return garbled(op, p.name, "the blob's content does not have the SHA-256 hash in the entity's pointer; restore the blob, or remove the value with Discard")
 }
 
 // Close ends the reader; it may be called at any time.
@@ -186,7 +186,7 @@ func readFailure(op, name string, err error) error {
 	case blobio.IsGone(err), refusal.IsChanged(err):
 		return gone(op, name)
 	case wire.HasCode(err, "InvalidRange"):
-		return damaged(op, name, "the blob is shorter than the entity's pointer says: %w", wire.Redact(err))
+		return garbled(op, name, "the blob is shorter than the entity's pointer says; restore the blob, or remove the value with Discard")
 	}
 	return failure(op, name, err)
 }

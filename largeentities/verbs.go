@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
+	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -130,8 +131,8 @@ type salvageKey struct{}
 // the entity then has a new ETag, so the write of Discard fails.
 func (s *salvage) leavesOut(of driver.Reading, property string, sealed bool, err error, read func() error) bool {
 	isLost := func(err error) bool {
-		_, damaged := errors.AsType[damage](err)
-		return damaged && !sealed || errors.Is(err, driver.ErrOutdated)
+		damaged := errors.Is(err, tables.ErrGarbled) && !errors.Is(err, errIncomplete) && !refusal.OfResponse(err) && !sealed
+		return damaged || errors.Is(err, driver.ErrOutdated)
 	}
 	if of.Key != s.key || !isLost(err) || !isLost(read()) {
 		return false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -145,7 +144,7 @@ func TestBlobsThatTakeNoMore(t *testing.T) {
 	for _, code := range []string{"BlockCountExceedsLimit", "BlobIsSealed"} {
 		for _, first := range []storagetest.Mode{0, storagetest.LostAnswer, storagetest.Before500} {
 			t.Run(code+"-"+first.String(), func(t *testing.T) {
-				full := refusal(code)
+				full := storagetest.Refusal{Status: 409, Code: code}
 				down := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.First(
 					storagetest.Once(first), storagetest.Once(storagetest.Always(full)))))
 				faulty, _ := s.WithRetries(0).Faulty(down)
@@ -165,16 +164,6 @@ func TestBlobsThatTakeNoMore(t *testing.T) {
 			})
 		}
 	}
-}
-
-// refusal is 409 with a code.
-type refusal string
-
-func (f refusal) String() string { return string(f) }
-
-func (f refusal) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send) (*http.Response, error) {
-	req.Body.Close()
-	return &http.Response{StatusCode: http.StatusConflict, Status: "409 Conflict", Body: http.NoBody, Request: req, Header: http.Header{"X-Ms-Error-Code": {string(f)}}}, nil
 }
 
 // TestFullBlobs: a blob that takes no more blocks than the service allows is followed by another one, also when the writer

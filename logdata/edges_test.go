@@ -22,7 +22,7 @@ import (
 // TestBlobThatCannotBeLookedInto: whether an append whose answer was lost is in its blob is not known while the blob cannot be
 // read, whatever the next answer to the append is. Nothing else is sent before that, and it is there once.
 func TestBlobThatCannotBeLookedInto(t *testing.T) {
-	for _, next := range []storagetest.Fault{nil, refusal("BlobIsSealed"), refusal("BlockCountExceedsLimit")} {
+	for _, next := range []storagetest.Fault{nil, storagetest.Refusal{Status: 409, Code: "BlobIsSealed"}, storagetest.Refusal{Status: 409, Code: "BlockCountExceedsLimit"}} {
 		for _, first := range []storagetest.Mode{storagetest.LostAnswer, storagetest.Before500} {
 			t.Run(fmt.Sprint(next, " ", first), func(t *testing.T) {
 				s := storagetest.Simulator(t, nil)
@@ -30,7 +30,7 @@ func TestBlobThatCannotBeLookedInto(t *testing.T) {
 				then := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(next)))
 				lost := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Once(first)))
 				if next == nil { // the position tells
-					then = storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(refusal("AppendPositionConditionNotMet"))))
+					then = storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.Refusal{Status: 409, Code: "AppendPositionConditionNotMet"})))
 				}
 				faulty, _ := s.WithRetries(0).Faulty(storagetest.First(lost, blind, then))
 				l := newLog(t, faulty, nil)

@@ -56,7 +56,7 @@ func TestGivenUpAndThenRefused(t *testing.T) {
 func TestUnknownThenMovedThenRefused(t *testing.T) {
 	s := storagetest.Open(t)
 	lost := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.Before500)))
-	sealed := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(refusal("BlobIsSealed"))))
+	sealed := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.Refusal{Status: 409, Code: "BlobIsSealed"})))
 	refused := storagetest.NewToggle(storagetest.On(storagetest.PutBlob, storagetest.Always(storagetest.NotSent)))
 	faulty, _ := s.WithRetries(0).Faulty(storagetest.First(lost, sealed, refused))
 	l := newLog(t, faulty, nil)
@@ -86,7 +86,7 @@ func TestKeptRecordsHoldUpNoOthers(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	lost := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.Before500)))
 	noBlobs := storagetest.NewToggle(storagetest.On(storagetest.PutBlob, storagetest.Always(storagetest.NotSent)))
-	full := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Once(storagetest.Always(refusal("BlobIsSealed")))))
+	full := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Once(storagetest.Always(storagetest.Refusal{Status: 409, Code: "BlobIsSealed"}))))
 	faulty, _ := s.WithRetries(0).Faulty(storagetest.First(lost, full, noBlobs))
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, &logdata.WriterOptions{BufferRecords: 2, Interval: time.Hour})

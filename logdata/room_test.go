@@ -65,7 +65,7 @@ func TestWritesWaitForRoom(t *testing.T) {
 // TestNoBlobTakesIt: where every blob refuses to take more, a Write ends after some of them, with a record that is surely not
 // stored.
 func TestNoBlobTakesIt(t *testing.T) {
-	full := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(refusal("BlobIsSealed"))))
+	full := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.Refusal{Status: 409, Code: "BlobIsSealed"})))
 	faulty, _ := storagetest.Simulator(t, nil).WithRetries(0).Faulty(full)
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, nil)

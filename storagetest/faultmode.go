@@ -144,6 +144,35 @@ func (a aside) String() string { return a.name }
 
 func (a aside) Meet(_ Call, _ *http.Request, send Send) (*http.Response, error) { return a.meet(send) }
 
+// Refusal is a fault in which the service refuses a call with a status and an error code, such as 409 BlobArchived, and does nothing else.
+// It is also an [Injector], which injects itself into every call.
+type Refusal struct {
+	// Status is the response's status.
+	Status int
+	// Code is the error code; with an empty code, the response has none, as that of a gateway.
+	Code string
+}
+
+// String names status and code: "Refusal(409 BlobArchived)".
+func (r Refusal) String() string {
+	return "Refusal(" + strings.TrimSpace(strconv.Itoa(r.Status)+" "+r.Code) + ")"
+}
+
+// Inject injects the refusal into every call.
+func (r Refusal) Inject(Call) Fault { return r }
+
+// Meet answers the call. A transaction is refused as a whole.
+func (r Refusal) Meet(call Call, req *http.Request, _ Send) (*http.Response, error) {
+	closeBody(req)
+	resp := errorAnswer(call, req, r.Status, r.Code, "The service refused the request.")
+	if r.Code == "" {
+		resp.Header.Del("X-Ms-Error-Code")
+		resp.Header.Set("Content-Length", "0")
+		resp.ContentLength, resp.Body = 0, http.NoBody
+	}
+	return resp, nil
+}
+
 // errorAnswer makes an error response in the form of the service that the call is for.
 func errorAnswer(call Call, req *http.Request, status int, code, message string) *http.Response {
 	id := fmt.Sprintf("00000000-0000-4000-8000-%012x", call.Index)

@@ -135,6 +135,13 @@ func WithoutResponse(err error) error {
 	return nil
 }
 
+// OfResponse reports whether a response is the cause of err: a refusal, or one that cannot be understood. If such an error has the kind
+// ErrGarbled, nothing is known about the stored data.
+func OfResponse(err error) bool {
+	_, answered := errors.AsType[*azcore.ResponseError](err)
+	return answered || errors.Is(err, wire.ErrGarbled)
+}
+
 // IsChanged reports whether the service has refused a request because another writer came first: a condition does not hold, or the
 // blob to create exists.
 func IsChanged(err error) bool { return is(err, kinds.ErrConflict) }
