@@ -75,6 +75,9 @@ func (x *inBlobs[T]) reconcileLists(ctx context.Context, all []*driver.Reconcili
 }
 
 func (x *inBlobs[T]) reconcileList(ctx context.Context, e *edit[T]) error {
+	if len(e.in) == 0 && blobio.CheckName(e.place) != nil {
+		return nil // the service has no such list, so nobody is in it; it would refuse every request for it
+	}
 	return backoff.Retry(ctx, attempts+1, func() (again bool, err error) {
 		old, err := x.blobs.read(ctx, e.place)
 		if err != nil {

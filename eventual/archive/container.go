@@ -72,8 +72,6 @@ const (
 	metaWrite       = "tpwrite"
 	metaMD5         = "tpmd5"
 	metaPending     = "tppending"
-
-	maxBlobName = 1024 // the service's limit, in characters
 )
 
 func (d toContainer[T]) check(source driver.Host[T]) error {
@@ -100,9 +98,13 @@ func (d toContainer[T]) check(source driver.Host[T]) error {
 
 func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error) {
 	name := d.name(entity)
-	if n := len([]rune(name)); n == 0 || n > maxBlobName {
+	err := blobio.CheckName(name)
+	if name == "" {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
 		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: source.MetaOf(entity).Key(), Kind: tables.ErrInvalid,
-			Err: fmt.Errorf("the name function returned a blob name of %d characters; it must have 1 to %d", n, maxBlobName)}
+			Err: fmt.Errorf("the name function returned a name that no blob can have: %w", err)}
 	}
 	return []string{name}, nil
 }

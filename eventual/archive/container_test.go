@@ -188,7 +188,7 @@ func TestMoverBlobNames(t *testing.T) {
 		p := o.open(t, s)
 		return harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current, archive.ToContainer(p.queue.Account().Container(o.container), name), nil))
 	}
-	for reason, name := range map[string]string{"a blob name of 0 characters": "", "a blob name of 1025 characters": strings.Repeat("é", 1025)} {
+	for reason, name := range map[string]string{"it is empty": "", "1025": strings.Repeat("é", 1025), "1026": strings.Repeat("😊", 513), "255 segments": strings.Repeat("a/", 254) + "a"} {
 		if err := mover(func(*clerk) string { return name }).Move(ctx, c); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%v, want %q", err, reason)
 		}

@@ -20,6 +20,7 @@ import (
 const (
 	segmentMark = "!"
 	maxName     = 1024 // UTF-16 units
+	maxSegments = 254
 )
 
 // ErrForeignClient means that Account.Container did not make the client. Requests of another client are not recorded, and are sent even
@@ -38,11 +39,15 @@ func Segment(text string) string {
 // ParseSegment is the inverse of Segment.
 func ParseSegment(segment string) string { return strings.TrimSuffix(segment, segmentMark) }
 
-// CheckName returns an edm.SizeError if the name is longer than the service allows. The service counts UTF-16 units: a name has at most
-// 512 characters of two units, such as emoji (github.com/Azure/azure-storage-cpp/issues/291).
+// CheckName returns an edm.SizeError for a name that no blob can have, since it is longer or has more segments than the service allows.
+// The service counts UTF-16 units: a name has at most 512 characters of two units, such as emoji
+// (github.com/Azure/azure-storage-cpp/issues/291).
 func CheckName(name string) error {
 	if n := edm.Units(name); n > maxName {
 		return &edm.SizeError{What: "a blob's name", Size: n, Limit: maxName, Unit: "UTF-16 units"}
+	}
+	if n := strings.Count(name, "/") + 1; n > maxSegments {
+		return &edm.SizeError{What: "a blob's name", Size: n, Limit: maxSegments, Unit: "segments between slashes"}
 	}
 	return nil
 }
