@@ -11,12 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -54,6 +57,26 @@ func everything(t *testing.T, w *watch) {
 	faults(t, w, s)
 	failedEffect(t, w, s)
 	unmatchedRows(t, w, s)
+	leasedBlob(t, w, s)
+}
+
+// leasedBlob sweeps a blob that no entity points at, and on which another program holds a lease.
+func leasedBlob(t *testing.T, w *watch, s *storagetest.Service) {
+	ctx, x := t.Context(), newShop(t, w.account(t, s), false)
+	harness.Check(t, x.place(ctx, 7, "leased"), x.store.Close(ctx))
+	_, err := x.table.Client().DeleteEntity(ctx, secretKey, x.orders.KeyOf(newOrder(7, "")).Row, nil)
+	harness.Check(t, err)
+	for b, err := range blobio.List(ctx, x.store.Container(invoices), "", container.ListBlobsInclude{}) {
+		harness.Check(t, err)
+		_, err = harness.Must[*lease.BlobClient](t)(lease.NewBlobClient(x.store.Container(invoices).NewBlobClient(*b.Name), nil)).AcquireLease(ctx, -1, nil)
+		harness.Check(t, err)
+	}
+	s.Wait(24 * time.Hour)
+	report, err := x.invoice.Sweep(ctx, nil)
+	if harness.Check(t, err); report.Failed != 1 || report.Young != 0 || report.Deleted != 0 {
+		t.Errorf("%+v", report)
+	}
+	harness.WantKind(t, report.LastFailure, tables.ErrRefused)
 }
 
 // unmatchedRows asks whether a store is ready whose schema fits no row of its table.
