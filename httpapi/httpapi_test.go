@@ -43,7 +43,7 @@ func TestProblems(t *testing.T) {
 		{tables.ErrNotFound, 404, 412, "not-found", ""}, {tables.ErrExists, 409, 412, "exists", ""}, {tables.ErrConflict, 409, 412, "conflict", ""},
 		{tables.ErrDuplicate, 409, 409, "duplicate", ""}, {tables.ErrMissingReference, 422, 422, "missing-reference", ""}, {tables.ErrTooLarge, 413, 413, "too-large", ""},
 		{tables.ErrInvalid, 400, 400, "invalid", ""}, {tables.ErrUnknownOutcome, 504, 504, "unknown-outcome", ""}, {tables.ErrUnavailable, 503, 503, "unavailable", "2"},
-		{tables.ErrBeingDeleted, 503, 503, "being-deleted", "40"}, {tables.ErrMissingResource, 500, 500, "internal", ""}, {tables.ErrDenied, 500, 500, "internal", ""},
+		{tables.ErrBeingDeleted, 503, 503, "being-deleted", "40"}, {tables.ErrMissingResource, 500, 500, "internal", ""}, {tables.ErrDenied, 500, 500, "internal", ""}, {tables.ErrRefused, 500, 500, "internal", ""},
 		{tables.ErrWiring, 500, 500, "internal", ""}, {tables.ErrTableScan, 500, 500, "internal", ""}, {tables.ErrGarbled, 500, 500, "internal", ""}, {nil, 500, 500, "internal", ""},
 		{context.Canceled, 503, 503, "interrupted", "2"}, {context.DeadlineExceeded, 503, 503, "interrupted", "2"}, {&net.OpError{Op: "read", Err: secret}, 500, 500, "internal", ""},
 	} {
