@@ -152,8 +152,8 @@ func (b *blobShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool
 	return counted && err == nil, err
 }
 
-// sweep rewrites the documents that have old marks.
-func (b *blobShelf) sweep(ctx context.Context, s *sweeping) error {
+// sweep rewrites the documents that have old marks. It skips blobs that the service refuses to read or write, and returns the last reason.
+func (b *blobShelf) sweep(ctx context.Context, s *sweeping) (refused error) {
 	partitions := make([]*string, 0, len(s.Partitions))
 	for i := range s.Partitions {
 		partitions = append(partitions, &s.Partitions[i])
@@ -172,6 +172,11 @@ func (b *blobShelf) sweep(ctx context.Context, s *sweeping) error {
 				continue
 			}
 			old, err := b.sweepOne(ctx, name, s)
+			if errors.Is(err, tables.ErrRefused) {
+				refused = err
+				s.report.Failed++
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -182,7 +187,7 @@ func (b *blobShelf) sweep(ctx context.Context, s *sweeping) error {
 			s.passed(tables.Key{Row: name}, old, removed)
 		}
 	}
-	return nil
+	return refused
 }
 
 func (b *blobShelf) sweepOne(ctx context.Context, name string, s *sweeping) (old int, err error) {

@@ -49,7 +49,9 @@ const errLateCall = "AddOnce does not know whether it has counted; repeat the ca
 // program that counts. Several days cost little: a marker takes about 500 bytes.
 //
 // In rows, it removes the markers of all series in the partitions, with any prefix. A sweep can be
-// interrupted anywhere and run again, and several may run at once. In the Report, Read counts the markers
+// interrupted anywhere and run again, and several may run at once. If the service refuses to read or write a blob, for
+// example because of its access tier, the sweep counts it as Failed, goes on, and returns the error at its end. In the
+// Report, Read counts the markers
 // that were old enough, and Deleted those of them that were removed. Both include the runs that this run
 // resumes.
 //

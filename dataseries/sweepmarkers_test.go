@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -161,5 +164,36 @@ func TestSweepsAtOnce(t *testing.T) {
 	}
 	if counted, err := concurrent.AddOnce(t.Context(), tables.Key{Partition: "p", Row: "day0"}, 0, 1, "old0"); counted || err != nil {
 		t.Errorf("the new marker is gone: %t, %v", counted, err)
+	}
+}
+
+// TestSweepOfArchivedSeries: a series whose blob is in the archive tier does not keep the markers of the others.
+func TestSweepOfArchivedSeries(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	w := (&world{place: inBlob}).open(t, s)
+	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+	operations(t, c, "old", 3, "p", "q", "r")
+	s.Wait(age + time.Minute)
+	tier := func(to blob.AccessTier) {
+		for b, err := range blobio.List(ctx, bareContainer(t, s, w.container), "", container.ListBlobsInclude{}) {
+			harness.Check(t, err)
+			if strings.Contains(*b.Name, "/q/") {
+				_, err := bareContainer(t, s, w.container).NewBlobClient(*b.Name).SetTier(ctx, to, nil)
+				harness.Check(t, err)
+			}
+		}
+	}
+	tier(blob.AccessTierArchive)
+	report, err := c.SweepMarkers(ctx, age, nil)
+	if e := harness.WantKind(t, err, tables.ErrRefused); e.Code != "BlobArchived" || report.Deleted != 6 || report.Failed != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	_, err = c.Read(ctx, tables.Key{Partition: "q", Row: "day0"})
+	harness.WantKind(t, err, tables.ErrRefused)
+	harness.WantKind(t, c.Add(ctx, tables.Key{Partition: "q", Row: "day0"}, 0, 1), tables.ErrRefused)
+	tier(blob.AccessTierHot)
+	s.Wait(15 * time.Hour)
+	if report := harness.Must[tables.Report](t)(c.SweepMarkers(ctx, age, nil)); report.Deleted != 3 || report.Failed != 0 {
+		t.Errorf("after the rehydration: %+v", report)
 	}
 }
