@@ -59,7 +59,7 @@ var (
 	ErrRefused = kinds.ErrRefused
 	// ErrDenied: the credential does not allow the operation, has expired, or gave no token.
 	ErrDenied = kinds.ErrDenied
-	// ErrUnavailable: the service was busy, down or unreachable in all attempts, or has not finished other work, such as the creation of the
+	// ErrUnavailable: the service was busy, down or unreachable in all attempts (a gateway may have answered in its place), or has not finished other work, such as the creation of the
 	// account or the rehydration of a blob; nothing was applied. Repeat the operation later.
 	ErrUnavailable = kinds.ErrUnavailable
 	// ErrGarbled: a response, or a stored row, cannot be understood, or the response has a status that the service does not send.

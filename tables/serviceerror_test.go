@@ -22,10 +22,10 @@ func TestServiceError(t *testing.T) {
 		advice string // a part of the text
 	}{
 		{404, "BlobNotFound", tables.ErrNotFound, ""}, {404, "MessageNotFound", tables.ErrNotFound, ""}, {404, "ContainerNotFound", tables.ErrMissingResource, ""},
-		{404, "QueueNotFound", tables.ErrMissingResource, "create the queue"}, {404, "Code", tables.ErrRefused, "look up the code"}, {404, "", tables.ErrGarbled, ""},
+		{404, "QueueNotFound", tables.ErrMissingResource, "create the queue"}, {404, "Code", tables.ErrRefused, "look up the code"}, {404, "", tables.ErrUnavailable, ""},
 		{412, "ConditionNotMet", tables.ErrConflict, ""}, {409, "BlobAlreadyExists", tables.ErrConflict, ""}, {412, "AppendPositionConditionNotMet", tables.ErrConflict, ""},
 		{400, "PopReceiptMismatch", tables.ErrConflict, ""}, {409, "ContainerAlreadyExists", tables.ErrExists, ""}, {409, "QueueAlreadyExists", tables.ErrExists, ""},
-		{409, "Code", tables.ErrRefused, "look up the code"}, {412, "Code", tables.ErrRefused, "look up the code"}, {409, "", tables.ErrGarbled, ""}, {412, "", tables.ErrGarbled, ""},
+		{409, "Code", tables.ErrRefused, "look up the code"}, {412, "Code", tables.ErrRefused, "look up the code"}, {409, "", tables.ErrUnavailable, ""}, {412, "", tables.ErrUnavailable, ""},
 		{409, "BlobArchived", tables.ErrRefused, "rehydrate it"}, {409, "BlobBeingRehydrated", tables.ErrUnavailable, "rehydrated"},
 		{412, "LeaseIdMissing", tables.ErrRefused, "lease"}, {409, "LeaseAlreadyPresent", tables.ErrRefused, "lease"},
 		{409, "BlobImmutableDueToPolicy", tables.ErrRefused, "immutability policy"}, {409, "ContainerHasLegalHold", tables.ErrRefused, "legal hold"},

@@ -89,8 +89,10 @@ func Of(status int, code string) error {
 		return m.kind
 	}
 	switch {
-	case code != "" && inWrongState(status):
+	case inWrongState(status) && code != "":
 		return kinds.ErrRefused
+	case inWrongState(status):
+		return kinds.ErrUnavailable // a gateway has answered in place of the service, or the code was cut off
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "InvalidAuthenticationInfo":
 		return kinds.ErrDenied
 	case status == http.StatusRequestEntityTooLarge:
@@ -101,7 +103,7 @@ func Of(status int, code string) error {
 	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return kinds.ErrUnavailable
 	}
-	return kinds.ErrGarbled // the services send no other status, and these only with a code: a proxy did, or the endpoint is not a storage service
+	return kinds.ErrGarbled // the services send no other status: a proxy did, or the endpoint is not a storage service
 }
 
 // inWrongState reports whether the service uses the status for resources that are missing, or in a state that excludes the request.
