@@ -153,8 +153,8 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, re
 // isFinal reports whether the service refuses the row in every attempt, so that no earlier attempt was applied. A refusal
 // without a code is not final, since a gateway may have sent it. A missing table is not final either: it may be created while an
 // earlier attempt is on its way.
-func isFinal(refusal *Error) bool {
-	return refusal.Code != "" && (errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge))
+func isFinal(e *Error) bool {
+	return e.Code != "" && (errors.Is(e.Kind, ErrInvalid) || errors.Is(e.Kind, ErrTooLarge))
 }
 
 // unknown returns the error of an unknown outcome. It hides the kind of a refusal, such as ErrExists: the row that exists may be
