@@ -26,7 +26,7 @@ type piece struct {
 	bytes int
 }
 
-// left returns the keys of the rows that could not be read.
+// left returns the keys of the rows that were left out.
 func (p *piece) left() []rangescan.Key {
 	var keys []rangescan.Key
 	for _, page := range p.pages {

@@ -35,6 +35,8 @@ const storers = 4
 // the recorded chunks, however old the token is; after a crash, Unfinished returns the token. A backup that
 // runs concurrently with writers is not a snapshot: see the package comment.
 //
+// Backup leaves out a row that Restore could not write, and passes it to Options.Found with the reason: see LeftOut.
+//
 // Report.Read counts the rows that this run has read. Of these, Unchanged counts the rows in chunks that the
 // backup Options.Base already has, and Written the rows in new chunks.
 //
@@ -54,7 +56,8 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	if len(all) == 0 {
 		return tables.Report{}, tables.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
 	}
-	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(all[0].Account()).Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
+	signals := tables.InternalsOf(rows.Open).Telemetry(all[0].Account())
+	ctx, operation := signals.Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
 	defer func() { operation.End(err) }()
 	b := &backing{vault: v, name: name, tables: all}
 	var sources, sets []string // each with the address of its account
@@ -70,7 +73,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 		address, _, _ := strings.Cut(s.Container.URL(), "?") // omit the signature, which differs in the next run
 		sets = append(sets, s.Name+" "+address+" "+s.Prefix)
 	}
-	b.run = newRun(opBackup, o, "%q %q %q %s", sources, sets, name, o.Base)
+	b.run = newRun(signals, opBackup, o, "%q %q %q %s", sources, sets, name, o.Base)
 	err = b.all(pace.With(ctx, o.RowsPerSecond))
 	return b.end(err == nil).Report, err
 }
@@ -179,12 +182,12 @@ func (b *backing) table(ctx context.Context, index int) error {
 		ranges[i] = a.bounds[i].at
 	}
 	var failed error
-	for p, err := range scanLines(b.tables[index], ranges, b.options.Concurrency).Pages(storing, tablescan.State{}) {
+	for p, err := range scanLines(b.tables[index], ranges, b.options.Concurrency, uncopied).Pages(storing, tablescan.State{}) {
 		if err != nil {
 			failed = err
 			break
 		}
-		if failed = b.leaveOut(p.Content.left); failed != nil {
+		if failed = b.leaveOut(ctx, p.Content.left...); failed != nil {
 			break
 		}
 		b.count(func(r *Result) { r.Read += int64(len(p.Content.lines)) })
@@ -339,7 +342,7 @@ func (b *backing) finish(ctx context.Context) error {
 		}
 		m.entries = append(m.entries, e)
 	}
-	keys := map[int]int{} // number of keys of unreadable rows, by table
+	keys := map[int]int{} // number of keys of rows that were left out, by table
 	for i := range m.entries {
 		e := &m.entries[i]
 		e.Keys = e.Keys[:min(len(e.Keys), maxLeft-keys[e.Table])]

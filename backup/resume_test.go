@@ -45,7 +45,7 @@ func TestUnreadableRowsAreRecorded(t *testing.T) {
 	options.Resume = interrupted(t, v, "all", from, options)
 	found := map[string]bool{}
 	options.Found = func(d backup.Difference) error {
-		found[d.Key.Row] = d.Kind == backup.Unreadable && d.Err != nil && d.Table == from.Name()
+		found[d.Key.Row] = d.Kind == backup.LeftOut && d.Err != nil && d.Table == from.Name()
 		return nil
 	}
 	report, err := v.Backup(t.Context(), "all", []*tables.Table{from}, &options)
@@ -53,7 +53,7 @@ func TestUnreadableRowsAreRecorded(t *testing.T) {
 		t.Errorf("%+v, %v, %v", report, err, found)
 	}
 	m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "all"))
-	if s := m.Tables[0]; s.Rows != 38 || s.Unreadable != 2 || fmt.Sprint(s.UnreadableKeys) != fmt.Sprint([]tables.Key{{Partition: "p", Row: "01"}, {Partition: "p", Row: "30"}}) {
+	if s := m.Tables[0]; s.Rows != 38 || s.LeftOut != 2 || fmt.Sprint(s.LeftOutKeys) != fmt.Sprint([]tables.Key{{Partition: "p", Row: "01"}, {Partition: "p", Row: "30"}}) {
 		t.Errorf("%+v", s)
 	}
 	if report, err := v.Verify(t.Context(), "all", nil); err != nil || report.Failed != 2 {
@@ -66,7 +66,7 @@ func TestUnreadableRowsAreRecorded(t *testing.T) {
 	if report, err := v.Backup(t.Context(), "next", []*tables.Table{from}, &backup.Options{Base: "all"}); err != nil || report.Failed != 2 || report.Unchanged == 0 {
 		t.Error(report, err)
 	}
-	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "next")); m.Tables[0].Unreadable != 2 || len(m.Tables[0].UnreadableKeys) != 2 {
+	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "next")); m.Tables[0].LeftOut != 2 || len(m.Tables[0].LeftOutKeys) != 2 {
 		t.Errorf("%+v", m.Tables)
 	}
 }

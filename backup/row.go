@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -84,13 +86,15 @@ func eachRow(lines []byte, each func(*rowreader.Row[tables.Property]) error) err
 }
 
 // scanLines returns a scan of a table whose pages have the rows as lines.
-func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) tablescan.Scan[*page] {
+//
+// usable returns why a row is left out, or nil.
+func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, usable func(storedRow) error) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{
 		Table: table, Ranges: ranges, Readers: readers, Plain: true,
 		New: func() *page { return &page{} },
 		Row: func(_ context.Context, p *page, row *tables.RawRow) error {
-			if why := unreadable(row); why != nil {
-				p.left = append(p.left, Difference{Kind: Unreadable, Table: table.Name(), Key: row.Key, Err: why})
+			if why := usable(ofTable(row)); why != nil {
+				p.left = append(p.left, Difference{Kind: LeftOut, Table: table.Name(), Key: row.Key, Err: why})
 				return nil
 			}
 			text := appendLine(nil, row.Key.Partition, row.Key.Row, row.Properties)
@@ -102,12 +106,40 @@ func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) table
 	}
 }
 
-// unreadable returns why a row cannot be copied unchanged, or nil if it can.
-func unreadable(row *tables.RawRow) error {
-	if row.Problem == nil && row.Lossy {
+// storedRow is what decides whether a row of a table or a chunk is left out.
+type storedRow struct {
+	key        tables.Key
+	properties tables.Properties
+	problem    error
+	lossy      bool
+}
+
+func ofTable(row *tables.RawRow) storedRow {
+	return storedRow{row.Key, row.Properties, row.Problem, row.Lossy}
+}
+
+func ofChunk(row *rowreader.Row[tables.Property]) storedRow {
+	return storedRow{tables.Key{Partition: row.Partition, Row: row.Row}, row.Properties, row.Problem, row.Lossy}
+}
+
+// unreadable returns why a row cannot be read as it is stored, or nil if it can.
+func unreadable(row storedRow) error {
+	if row.problem == nil && row.lossy {
 		return errors.New("a text has half of a surrogate pair, which a copy cannot store; correct it with the program that wrote it")
 	}
-	return row.Problem
+	return row.problem
+}
+
+// uncopied returns why a row cannot be read as it is stored, or why no table of the service stores it, or nil.
+func uncopied(row storedRow) error {
+	if err := unreadable(row); err != nil {
+		return err
+	}
+	w := tables.RawWrite{Verb: wire.VerbInsert, Key: row.key, Properties: row.properties, Plain: true}
+	if _, err := w.Check(); err != nil {
+		return fmt.Errorf("no table of the service stores such a row: %w", err.Err)
+	}
+	return nil
 }
 
 // differing returns the names of the properties in which two lines differ; not all of them if a line cannot be read.

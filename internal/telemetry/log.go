@@ -160,6 +160,7 @@ const (
 	LineUnsigned
 	LineUnmatched
 	LineBlobKept
+	LineRowLeftOut
 )
 
 // lines declares the lines of the log.
@@ -212,6 +213,8 @@ var lines = [...]LineInfo{
 		"Store.Ready found that every query of the repository is empty. Harmless if the table has entities of other types and no entity of the repository was written yet."},
 	LineBlobKept: {"blob_kept", slog.LevelWarn, "a row or message named a blob whose metadata do not name the entity; the library keeps the blob",
 		"Somebody changed the row, or the blob was copied or restored without its metadata. Sweep counts such a blob as Foreign."},
+	LineRowLeftOut: {"row_left_out", slog.LevelWarn, "a copy, backup or restore leaves out a row that cannot be read, or that no table of the service stores; correct the row with the program that wrote it",
+		"`error` says why. `Options.Found` gets the key, and `Report.Failed` counts the rows."},
 }
 
 // Lines returns all lines of the log.
