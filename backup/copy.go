@@ -185,13 +185,13 @@ var ofContent = []string{"EntityTooLarge", "PropertyValueTooLarge", "TooManyProp
 // refusedRow returns the index of the one of n writes whose row the service has refused for its content, and why; or -1.
 func refusedRow(err error, n int) (at int, why error) {
 	e, ok := errors.AsType[*tables.Error](err)
-	switch {
-	case !ok || !slices.Contains(ofContent, e.Code):
-		return -1, nil
-	case n == 1:
-		e.Change = 1
+	if !ok || !slices.Contains(ofContent, e.Code) || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) {
+		return -1, nil // also if an earlier attempt may have written the rows
 	}
-	return e.Change - 1, fmt.Errorf("the service refuses the row with the code %s; correct it with the program that wrote it", e.Code)
+	if at = e.Change - 1; n == 1 {
+		at = 0
+	}
+	return at, fmt.Errorf("the service refuses the row with the code %s; correct it with the program that wrote it", e.Code)
 }
 
 // commit writes the rows of one transaction. If a response is lost, commit reads the rows: a row that exists with the same content counts as

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,11 @@ type line struct {
 
 // page holds the rows that one request has returned, as lines in the order of their keys.
 type page struct {
-	lines []line
-	bytes int
-	times span
-	left  []Difference // rows that cannot be copied
+	lines   []line
+	bytes   int
+	times   span
+	left    []Difference // rows that cannot be copied
+	scratch []byte
 }
 
 // span holds the earliest and the latest Timestamp of some rows; both are zero without rows.
@@ -97,13 +99,22 @@ func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, usabl
 				p.left = append(p.left, Difference{Kind: LeftOut, Table: table.Name(), Key: row.Key, Err: why})
 				return nil
 			}
-			text := appendLine(nil, row.Key.Partition, row.Key.Row, row.Properties)
-			p.lines = append(p.lines, line{rangescan.Key(row.Key), text})
-			p.bytes += len(text)
+			p.scratch = appendLine(p.scratch[:0], row.Key.Partition, row.Key.Row, row.Properties)
+			p.lines = append(p.lines, line{rangescan.Key(row.Key), bytes.Clone(p.scratch)})
+			p.bytes += len(p.scratch)
 			p.times = p.times.with(span{row.Timestamp, row.Timestamp})
 			return nil
 		},
 	}
+}
+
+// afterLine returns the point after the row of a line.
+func afterLine(text []byte) (after rangescan.Point, err error) {
+	err = eachRow(text, func(row *rowreader.Row[tables.Property]) error {
+		after = rangescan.Point{Partition: row.Partition, Row: row.Row, Side: rangescan.After}
+		return nil
+	})
+	return after, err
 }
 
 // storedRow is what decides whether a row of a table or a chunk is left out.
