@@ -1,13 +1,14 @@
 package backup
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 )
 
-// maxHeld limits the bytes of the pages that wait for the pages before and after them.
-const maxHeld = 24 << 20
+// maxHeld limits the bytes of the packs that wait for those before and after them.
+const maxHeld = 8 << 20
 
 // bound is a range of keys; no chunk extends beyond its bound. If the base backup has a chunk for exactly this range,
 // the field base is that chunk's entry, and the backup stores a new chunk only if the rows differ.
@@ -16,28 +17,59 @@ type bound struct {
 	base *entry
 }
 
+// pack holds the rows of a page. The lines are compressed, since several readers read far from each other, and most of what they have read
+// waits for what lies before and after it.
+type pack struct {
+	lines []byte
+	rows  int
+	bytes int // of the lines before compression
+	times span
+	left  []rangescan.Key // keys of the rows that were left out
+}
+
+// pack returns the rows of a page as a pack.
+func (c *codecs) pack(p *page) *pack {
+	all := make([]byte, 0, p.bytes)
+	for _, l := range p.lines {
+		all = append(all, l.text...)
+	}
+	k := &pack{lines: bytes.Clone(c.compress(all)), rows: len(p.lines), bytes: p.bytes, times: p.times}
+	for _, d := range p.left {
+		k.left = append(k.left, rangescan.Key(d.Key))
+	}
+	return k
+}
+
+// held returns about how many bytes of memory the pack takes.
+func (k *pack) held() int {
+	n := 256 + len(k.lines)
+	for _, key := range k.left {
+		n += 64 + len(key.Partition) + len(key.Row)
+	}
+	return n
+}
+
 // piece holds the rows of a range, as they were read.
 type piece struct {
 	at    rangescan.Range
 	bound int
 	base  *entry // the bound's base, if the piece covers the whole bound
-	pages []*page
+	packs []*pack
 	rows  int
-	bytes int
+	bytes int // of the lines before compression
+	held  int
 }
 
-// left returns the keys of the rows that could not be read.
+// left returns the keys of the rows that were left out.
 func (p *piece) left() []rangescan.Key {
 	var keys []rangescan.Key
-	for _, page := range p.pages {
-		for _, d := range page.left {
-			keys = append(keys, rangescan.Key(d.Key))
-		}
+	for _, k := range p.packs {
+		keys = append(keys, k.left...)
 	}
 	return keys
 }
 
-// assembly joins pages into pieces of about the size of a chunk. Several readers deliver the pages, in any order.
+// assembly joins packs into pieces of about the size of a chunk. Several readers deliver them, in any order.
 type assembly struct {
 	target int
 	bounds []bound
@@ -47,16 +79,16 @@ type assembly struct {
 	held int
 }
 
-// add adds a page that holds all rows of a range.
-func (a *assembly) add(at rangescan.Range, p *page) {
+// add adds a pack that holds all rows of a range.
+func (a *assembly) add(at rangescan.Range, k *pack) {
 	in, found := slices.BinarySearchFunc(a.bounds, at.From, func(b bound, from rangescan.Point) int { return b.at.From.Compare(from) })
 	if !found {
 		in--
 	}
 	i, _ := slices.BinarySearchFunc(a.open, at.From, func(p *piece, from rangescan.Point) int { return p.at.From.Compare(from) })
-	now := &piece{at: at, bound: in, pages: []*page{p}, rows: len(p.lines), bytes: p.bytes}
+	now := &piece{at: at, bound: in, packs: []*pack{k}, rows: k.rows, bytes: k.bytes, held: k.held()}
 	a.open = slices.Insert(a.open, i, now)
-	a.held += p.bytes
+	a.held += now.held
 	a.join(i)
 	if i > 0 && a.join(i-1) {
 		i--
@@ -75,7 +107,7 @@ func (a *assembly) add(at rangescan.Range, p *page) {
 	case a.held > maxHeld:
 		largest := 0
 		for i := range a.open {
-			if a.open[i].bytes > a.open[largest].bytes {
+			if a.open[i].held > a.open[largest].held {
 				largest = i
 			}
 		}
@@ -94,7 +126,7 @@ func (a *assembly) join(i int) bool {
 		return false
 	}
 	l.at.To = r.at.To
-	l.pages, l.rows, l.bytes = append(l.pages, r.pages...), l.rows+r.rows, l.bytes+r.bytes
+	l.packs, l.rows, l.bytes, l.held = append(l.packs, r.packs...), l.rows+r.rows, l.bytes+r.bytes, l.held+r.held
 	a.open = slices.Delete(a.open, i+1, i+2)
 	return true
 }
@@ -103,7 +135,7 @@ func (a *assembly) join(i int) bool {
 func (a *assembly) release(i int) {
 	p := a.open[i]
 	a.open = slices.Delete(a.open, i, i+1)
-	a.held -= p.bytes
+	a.held -= p.held
 	a.flush(p)
 }
 

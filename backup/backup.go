@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -24,8 +25,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// storers is the number of chunks that are compressed and stored concurrently.
-const storers = 4
+const (
+	// storers is the number of blobs, or of chunks to read, that are processed concurrently.
+	storers = 4
+	// tableStorers is the number of chunks of a table that are compressed and stored concurrently. Each takes memory for its lines.
+	tableStorers = 2
+)
 
 // Backup backs up tables under a new name: if the vault already has a complete or unfinished backup of that
 // name, Backup returns tables.ErrExists. Manifest, Verify and Restore see the backup only after Backup has
@@ -35,6 +40,8 @@ const storers = 4
 // Every finished chunk is recorded in the vault. With Options.Resume, an interrupted backup continues after
 // the recorded chunks, however old the token is; after a crash, Unfinished returns the token. A backup that
 // runs concurrently with writers is not a snapshot: see the package comment.
+//
+// Backup leaves out a row that Restore could not write, and passes it to Options.Found with the reason: see LeftOut.
 //
 // Report.Read counts the rows that this run has read. Of these, Unchanged counts the rows in chunks that the
 // backup Options.Base already has, and Written the rows in new chunks.
@@ -55,7 +62,8 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	if len(all) == 0 {
 		return tables.Report{}, errs.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
 	}
-	ctx, operation := (*core.Account)(all[0].Account()).Telemetry().Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
+	signals := (*core.Account)(all[0].Account()).Telemetry()
+	ctx, operation := signals.Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
 	defer func() { operation.End(err) }()
 	b := &backing{vault: v, name: name, tables: all}
 	var sources, sets []string // each with the address of its account
@@ -71,7 +79,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 		address, _, _ := strings.Cut(s.Container.URL(), "?") // omit the signature, which differs in the next run
 		sets = append(sets, s.Name+" "+address+" "+s.Prefix)
 	}
-	b.run = newRun(opBackup, o, "%q %q %q %s", sources, sets, name, o.Base)
+	b.run = newRun(signals, opBackup, o, "%q %q %q %s", sources, sets, name, o.Base)
 	err = b.all(pace.With(ctx, o.RowsPerSecond))
 	return b.end(err == nil).Report, err
 }
@@ -171,7 +179,7 @@ func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err
 // table backs up what the journal does not have of a table.
 func (b *backing) table(ctx context.Context, index int) error {
 	group, storing := errgroup.WithContext(ctx)
-	group.SetLimit(storers)
+	group.SetLimit(tableStorers)
 	a := &assembly{target: b.options.ChunkBytes, bounds: b.bounds(index), flush: func(p *piece) {
 		group.Go(func() error { return b.store(storing, index, p) })
 	}}
@@ -180,16 +188,16 @@ func (b *backing) table(ctx context.Context, index int) error {
 		ranges[i] = a.bounds[i].at
 	}
 	var failed error
-	for p, err := range scanLines(b.tables[index], ranges, b.options.Concurrency).Pages(storing, tablescan.State{}) {
+	for p, err := range scanLines(b.tables[index], ranges, b.options.Concurrency, uncopied).Pages(storing, tablescan.State{}) {
 		if err != nil {
 			failed = err
 			break
 		}
-		if failed = b.leaveOut(p.Content.left); failed != nil {
+		if failed = b.leaveOut(ctx, p.Content.left...); failed != nil {
 			break
 		}
 		b.count(func(r *Result) { r.Read += int64(len(p.Content.lines)) })
-		a.add(p.At, p.Content)
+		a.add(p.At, b.vault.codecs.pack(p.Content))
 	}
 	if failed == nil {
 		a.close()
@@ -238,15 +246,26 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 	}
 	e := entry{Table: table, At: rangescan.Range{From: p.at.From}}
 	unread := p.left()
-	content := make([]byte, 0, min(p.bytes, b.options.ChunkBytes+maxLine))
+	next := b.vault.codecs.begin()
+	defer b.vault.codecs.encoders.Put(next.encoder)
 	left := p.rows
-	for _, page := range p.pages {
-		e.Times = e.Times.with(page.times) // a little too wide if some rows of the page go into the next chunk
-		for _, l := range page.lines {
-			content = append(content, l.text...)
+	for i, k := range p.packs {
+		lines, err := b.vault.codecs.decompress(k.lines, int64(k.bytes))
+		if err != nil {
+			return errs.Invalid(b.op, err)
+		}
+		p.packs[i] = nil
+		e.Times = e.Times.with(k.times) // a little too wide if some rows of the page go into the next chunk
+		for text := range bytes.Lines(lines) {
+			if err := next.add(text); err != nil {
+				return errs.Invalid(b.op, err)
+			}
 			e.Rows++
-			if left--; left > 0 && len(content) >= b.options.ChunkBytes {
-				end := rangescan.Point{Partition: l.key.Partition, Row: l.key.Row, Side: rangescan.After}
+			if left--; left > 0 && next.bytes >= int64(b.options.ChunkBytes) {
+				end, err := afterLine(text)
+				if err != nil {
+					return errs.Invalid(b.op, err)
+				}
 				e.At.To = &end
 				n := 0
 				for n < len(unread) && e.At.Covers(unread[n]) {
@@ -254,24 +273,25 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 				}
 				e.leave(int64(n), unread[:n]...)
 				unread = unread[n:]
-				if err := b.put(ctx, e, content); err != nil {
+				if err := b.put(ctx, e, next); err != nil {
 					return err
 				}
-				e = entry{Table: table, At: rangescan.Range{From: end}, Times: page.times}
-				content = content[:0]
+				e = entry{Table: table, At: rangescan.Range{From: end}, Times: k.times}
 			}
 		}
 	}
 	e.At.To = p.at.To
 	e.leave(int64(len(unread)), unread...)
-	return b.put(ctx, e, content)
+	return b.put(ctx, e, next)
 }
 
 // put stores the lines of an entry, if there are any, as a chunk, and records the entry in the journal.
-func (b *backing) put(ctx context.Context, e entry, lines []byte) (err error) {
+func (b *backing) put(ctx context.Context, e entry, lines *chunk) (err error) {
 	if e.Rows > 0 {
-		stored := b.vault.codecs.compress(lines)
-		e.Bytes, e.Lines, e.Stored = int64(len(lines)), sum(lines), int64(len(stored))
+		stored, err := lines.end(&e)
+		if err != nil {
+			return errs.Invalid(b.op, err)
+		}
 		if e.Chunk, err = b.vault.putChunk(ctx, b.op, stored); err != nil {
 			return err
 		}
@@ -285,13 +305,18 @@ func (b *backing) put(ctx context.Context, e entry, lines []byte) (err error) {
 // keep records the base's chunk in the journal if it has the rows of the piece. unchanged is false if it has other rows or is damaged; then
 // the caller stores the rows.
 func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool, err error) {
-	lines := sha256.New()
-	for _, page := range p.pages {
-		for _, l := range page.lines {
-			lines.Write(l.text)
-		}
+	if int64(p.rows) != p.base.Rows {
+		return false, nil
 	}
-	if int64(p.rows) != p.base.Rows || hex.EncodeToString(lines.Sum(nil)) != p.base.Lines {
+	all := sha256.New()
+	for _, k := range p.packs {
+		lines, err := b.vault.codecs.decompress(k.lines, int64(k.bytes))
+		if err != nil {
+			return false, errs.Invalid(b.op, err)
+		}
+		all.Write(lines)
+	}
+	if hex.EncodeToString(all.Sum(nil)) != p.base.Lines {
 		return false, nil
 	}
 	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // the chunk may be damaged, and the base's manifest forged
@@ -301,8 +326,8 @@ func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool
 	e.Table, e.At, e.Times, e.Left, e.Keys = table, p.at, span{}, 0, nil
 	unread := p.left()
 	e.leave(int64(len(unread)), unread...)
-	for _, page := range p.pages {
-		e.Times = e.Times.with(page.times)
+	for _, k := range p.packs {
+		e.Times = e.Times.with(k.times)
 	}
 	return true, b.record(ctx, journaled{entry: &e}, func(r *Result) {
 		b.entries = append(b.entries, e)
@@ -340,7 +365,7 @@ func (b *backing) finish(ctx context.Context) error {
 		}
 		m.entries = append(m.entries, e)
 	}
-	keys := map[int]int{} // number of keys of unreadable rows, by table
+	keys := map[int]int{} // number of keys of rows that were left out, by table
 	for i := range m.entries {
 		e := &m.entries[i]
 		e.Keys = e.Keys[:min(len(e.Keys), maxLeft-keys[e.Table])]

@@ -12,7 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
-	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -33,16 +32,17 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 	if err != nil {
 		return tables.Report{}, err
 	}
-	ctx, span := (*core.Account)(first.Account()).Telemetry().Begin(ctx, telemetry.Tables, opCompare, first.Name())
+	signals := (*core.Account)(first.Account()).Telemetry()
+	ctx, span := signals.Begin(ctx, telemetry.Tables, opCompare, first.Name())
 	defer func() { span.End(err) }()
-	r := newRun(opCompare, o, "%s %s", nameOf(first), nameOf(second))
+	r := newRun(signals, opCompare, o, "%s %s", nameOf(first), nameOf(second))
 	ranges := o.ranges()
 	at, err := parseToken(r, func(s tablescan.State) bool { return s.Valid(ranges) })
 	if err != nil {
 		return tables.Report{}, err
 	}
 	ctx = pace.With(ctx, o.RowsPerSecond)
-	scan := scanLines(first, ranges, o.Concurrency)
+	scan := scanLines(first, ranges, o.Concurrency, unreadable)
 	scan.Work = func(ctx context.Context, at rangescan.Range, p *page) error {
 		return r.compare(ctx, p.lines, second, at)
 	}
@@ -66,7 +66,7 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 // for each 1,000 rows, up to 2 more.
 func readRange(ctx context.Context, table *tables.Table, at rangescan.Range) iter.Seq2[*page, error] {
 	return func(yield func(*page, error) bool) {
-		for p, err := range scanLines(table, []rangescan.Range{at}, 1).Pages(ctx, tablescan.State{}) {
+		for p, err := range scanLines(table, []rangescan.Range{at}, 1, unreadable).Pages(ctx, tablescan.State{}) {
 			if !yield(p.Content, err) || err != nil {
 				return
 			}
@@ -122,8 +122,8 @@ func before(a, b rangescan.Key) bool {
 // Verify reads all of a backup and checks the checksum of the manifest, and for every chunk its checksum and
 // the number, order and range of its rows. Options.Found gets each damaged chunk, and each file that cannot
 // be read. If there is one, or the manifest is damaged, Verify returns tables.ErrGarbled, and the error names
-// the first damaged object. Report.Read counts the rows of undamaged chunks, Report.Failed the rows that
-// Backup has left out because it could not read them.
+// the first damaged object. Report.Read counts the rows of undamaged chunks that Restore can write, Report.Failed
+// the rows that Backup has left out and those that Restore would leave out, which Found gets, too.
 //
 // Requests: 1 for the manifest and 1 for each chunk if the vault is a container.
 func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (tables.Report, error) {
@@ -135,7 +135,7 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 	if err != nil {
 		return tables.Report{}, err
 	}
-	r := newRun(opVerify, o, "%s", c.Run)
+	r := newRun(nil, opVerify, o, "%s", c.Run)
 	for i := range c.entries {
 		r.result.Failed += c.entries[i].Left
 	}
@@ -165,10 +165,17 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 			return nil
 		}
 		lines, err := v.lines(ctx, opVerify, e)
+		n := int64(0)
 		if err == nil {
-			err = v.rows(opVerify, e, lines, func(*rowreader.Row[tables.Property]) error { return nil })
+			err = v.rows(opVerify, e, lines, func(row storedRow) error {
+				if why := uncopied(row); why != nil {
+					return r.leaveOut(ctx, Difference{Kind: LeftOut, Table: c.Tables[e.Table], Key: row.key, Err: why})
+				}
+				n++
+				return nil
+			})
 		}
-		return check(c.Tables[e.Table], e.At.From, e.Chunk, e.Rows, err)
+		return check(c.Tables[e.Table], e.At.From, e.Chunk, n, err)
 	}); err != nil {
 		return r.end(false).Report, err
 	}
@@ -211,9 +218,10 @@ func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.
 	if index < 0 {
 		return tables.Report{}, errs.Invalidf(opCompare, "the backup has no table %q; Vault.Manifest lists its tables", name)
 	}
-	ctx, operation := (*core.Account)(table.Account()).Telemetry().Begin(ctx, telemetry.Tables, opCompare, table.Name())
+	signals := (*core.Account)(table.Account()).Telemetry()
+	ctx, operation := signals.Begin(ctx, telemetry.Tables, opCompare, table.Name())
 	defer func() { operation.End(err) }()
-	r := newRun(opCompare, o, "%s %s %s", c.Run, name, nameOf(table))
+	r := newRun(signals, opCompare, o, "%s %s %s", c.Run, name, nameOf(table))
 	var parts []part
 	for _, whole := range o.ranges() {
 		for _, e := range c.of(index) {
@@ -263,10 +271,15 @@ func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table
 			if err != nil {
 				return err
 			}
-			if err := v.rows(r.op, p.entry, text, func(row *rowreader.Row[tables.Property]) error {
-				if key := (rangescan.Key{Partition: row.Partition, Row: row.Row}); p.at.Covers(key) {
-					lines = append(lines, line{key, appendLine(nil, row.Partition, row.Row, row.Properties)})
+			if err := v.rows(r.op, p.entry, text, func(row storedRow) error {
+				key := rangescan.Key(row.key)
+				if !p.at.Covers(key) {
+					return nil
 				}
+				if why := unreadable(row); why != nil {
+					return r.found(Difference{Kind: LeftOut, Table: table.Name(), Key: row.key, Err: why})
+				}
+				lines = append(lines, line{key, appendLine(nil, key.Partition, key.Row, row.properties)})
 				return nil
 			}); err != nil {
 				return err

@@ -75,6 +75,9 @@ func (b blobs) get(ctx context.Context, name string, limit int64) ([]byte, error
 	}
 	body := answer.NewRetryReader(ctx, nil)
 	defer body.Close()
+	if answer.ContentLength != nil && *answer.ContentLength > limit {
+		return nil, errTooLong
+	}
 	content, err := io.ReadAll(io.LimitReader(body, limit+1))
 	switch {
 	case err != nil:

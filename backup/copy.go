@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -45,9 +46,10 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	if from.Same(to) {
 		return Result{}, errs.Wiringf(opCopy, to.Name(), "source and destination are the same table; give another destination")
 	}
-	ctx, span := (*core.Account)(from.Account()).Telemetry().Begin(ctx, telemetry.Tables, opCopy, from.Name())
+	signals := (*core.Account)(from.Account()).Telemetry()
+	ctx, span := signals.Begin(ctx, telemetry.Tables, opCopy, from.Name())
 	defer func() { span.End(err) }()
-	r := newRun(opCopy, o, "%s %s %d %t", nameOf(from), nameOf(to), o.Existing, o.DryRun)
+	r := newRun(signals, opCopy, o, "%s %s %d %t", nameOf(from), nameOf(to), o.Existing, o.DryRun)
 	ranges := o.ranges()
 	at, err := parseToken(r, func(s tablescan.State) bool { return s.Valid(ranges) })
 	if err != nil {
@@ -58,8 +60,8 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 		Table: (*core.Table)(from), Ranges: ranges, Readers: o.Concurrency, Plain: true,
 		New: func() *copied { return &copied{} },
 		Row: func(_ context.Context, p *copied, row *core.Row) error {
-			if why := unreadable(row); why != nil {
-				p.left = append(p.left, Difference{Kind: Unreadable, Table: from.Name(), Key: row.Key, Err: why})
+			if why := uncopied(ofTable(row)); why != nil {
+				p.left = append(p.left, Difference{Kind: LeftOut, Table: from.Name(), Key: row.Key, Err: why})
 				return nil
 			}
 			if p.writes = append(p.writes, w.row(row.Key, slices.Clone(row.Properties))); versioned(row.Properties) {
@@ -81,7 +83,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 		if err != nil {
 			return r.end(false), err
 		}
-		if err := r.leaveOut(p.Content.left); err != nil {
+		if err := r.leaveOut(ctx, p.Content.left...); err != nil {
 			return r.end(false), err
 		}
 		r.progress(func(t *Result) {
@@ -177,8 +179,24 @@ func transactions(all []core.Write) iter.Seq[[]core.Write] {
 	}
 }
 
+// ofContent are the codes with which the service refuses a row for its content.
+var ofContent = []string{"EntityTooLarge", "PropertyValueTooLarge", "TooManyProperties", "KeyValueTooLarge", "PropertyNameInvalid", "PropertyNameTooLong",
+	"InvalidValueType", "OutOfRangeInput", "PropertiesNeedValue", "DuplicatePropertiesSpecified", "InvalidInput", "RequestBodyTooLarge"}
+
+// refusedRow returns the index of the one of n writes whose row the service has refused for its content, and why; or -1.
+func refusedRow(err error, n int) (at int, why error) {
+	e, ok := errors.AsType[*tables.Error](err)
+	if !ok || !slices.Contains(ofContent, e.Code) || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) {
+		return -1, nil // also if an earlier attempt may have written the rows
+	}
+	if at = e.Change - 1; n == 1 {
+		at = 0
+	}
+	return at, fmt.Errorf("the service refuses the row with the code %s; correct it with the program that wrote it", e.Code)
+}
+
 // commit writes the rows of one transaction. If a response is lost, commit reads the rows: a row that exists with the same content counts as
-// written.
+// written. A row that the service refuses for its content is left out, and costs one more request.
 //
 // Requests: 1. If a row exists or the response is lost: 1 for each 1,000 rows of the destination between the first and the last key, at
 // most 4; then 1 for each row not found by these; and 1 for the remaining writes.
@@ -208,6 +226,14 @@ func (w *writer) commit(ctx context.Context, writes []core.Write) (err error) {
 				return err
 			}
 			return w.commit(ctx, writes[middle:])
+		}
+		if at, why := refusedRow(err, len(writes)); at >= 0 {
+			if err := w.leaveOut(ctx, Difference{Kind: LeftOut, Table: w.table.Name(), Key: writes[at].Key, Err: why}); err != nil || len(writes) == 1 {
+				return err
+			}
+			return w.commit(ctx, slices.Concat(writes[:at], writes[at+1:]))
+		}
+		switch {
 		case !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome):
 			return err
 		case ctx.Err() != nil: // the next run will find out which rows exist

@@ -9,7 +9,9 @@ import (
 	"iter"
 	"os"
 	"path"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -43,9 +45,15 @@ func kindOfFile(err error) error {
 		return tables.ErrExists
 	case errors.Is(err, fs.ErrPermission):
 		return tables.ErrDenied
+	case slices.ContainsFunc(notOfVault, func(errno error) bool { return errors.Is(err, errno) }):
+		return tables.ErrGarbled
 	}
 	return tables.ErrUnavailable
 }
+
+// notOfVault are the errors for a path with something that no vault has there: a file in place of a folder or the reverse, a loop of
+// symbolic links, a socket.
+var notOfVault = []error{syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENXIO}
 
 func ofFile(err error) error {
 	if err == nil {
@@ -60,11 +68,17 @@ func unreadableFile(err error) bool {
 	return ok && !errors.Is(err, fs.ErrClosed)
 }
 
+// open opens a file or a folder for reading, without waiting: otherwise a named pipe blocks until another process opens its other end,
+// whatever the context says.
+func (f folder) open(name string) (*os.File, error) {
+	return f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
 func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	file, err := f.root.Open(name)
+	file, err := f.open(name)
 	if err != nil {
 		return nil, ofFile(err)
 	}
@@ -147,7 +161,7 @@ func (f folder) reserve(name string) error {
 // sync makes the names of the files in a folder durable; the Sync of a file does that only on some systems. It ignores errors, since some
 // systems cannot sync a folder.
 func (f folder) sync(name string) {
-	if dir, err := f.root.Open(name); err == nil {
+	if dir, err := f.open(name); err == nil {
 		_ = dir.Sync()
 		_ = dir.Close()
 	}
@@ -158,7 +172,7 @@ const temporaryPrefix = ".tmp-"
 
 func (f folder) list(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		dir, err := f.root.Open(path.Join(".", prefix))
+		dir, err := f.open(path.Join(".", prefix))
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}

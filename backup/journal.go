@@ -93,13 +93,13 @@ func (b *backing) resume(ctx context.Context, run string) error {
 	return b.leftBefore(b.entries)
 }
 
-// leftBefore counts the rows that earlier runs could not read, and passes them to Options.Found.
+// leftBefore counts the rows that earlier runs have left out, and passes them to Options.Found.
 func (b *backing) leftBefore(entries []entry) error {
 	for i := range entries {
 		e := &entries[i]
 		b.count(func(r *Result) { r.Failed += e.Left })
 		for _, key := range e.Keys {
-			if err := b.found(Difference{Kind: Unreadable, Table: b.journal.Tables[e.Table], Key: tables.Key(key), Err: errLeftBefore}); err != nil {
+			if err := b.found(Difference{Kind: LeftOut, Table: b.journal.Tables[e.Table], Key: tables.Key(key), Err: errLeftBefore}); err != nil {
 				return err
 			}
 		}
@@ -107,7 +107,7 @@ func (b *backing) leftBefore(entries []entry) error {
 	return nil
 }
 
-var errLeftBefore = errors.New("an earlier run of the backup could not read the row")
+var errLeftBefore = errors.New("an earlier run of the backup has left out the row")
 
 // journaled is one object of the journal: an entry, or a blob.
 type journaled struct {

@@ -48,10 +48,10 @@ type TableSummary struct {
 	Stored int64 // size of the chunks, which several backups may share
 	// First and Last are the earliest and the latest Timestamp of the rows, zero without rows.
 	First, Last time.Time
-	// Unreadable is the number of rows that are not in the backup because Backup could not read them. UnreadableKeys
-	// has the keys of the first 100 of these rows.
-	Unreadable     int64
-	UnreadableKeys []tables.Key
+	// LeftOut is the number of rows that Backup has left out of the backup. LeftOutKeys has the keys of the first 100
+	// of these rows.
+	LeftOut     int64
+	LeftOutKeys []tables.Key
 }
 
 const (
@@ -59,7 +59,7 @@ const (
 	magic         = "tablepatterns backup 1 "
 	// maxManifest limits the size of a manifest. It is enough for about a million chunks.
 	maxManifest = 512 << 20
-	// maxLeft limits how many keys of unreadable rows an entry of the journal holds, and how many a manifest holds for a table.
+	// maxLeft limits how many keys of left out rows an entry of the journal holds, and how many a manifest holds for a table.
 	maxLeft = 100
 	// maxEntry limits the size of an entry of the journal.
 	maxEntry = 8 << 20
@@ -139,11 +139,11 @@ type entry struct {
 	Stored int64           `json:"s,omitempty"` // bytes of the chunk
 	Chunk  string          `json:"c,omitempty"` // SHA-256 of the chunk, which is its name
 	Times  span            `json:"t,omitzero"`
-	Left   int64           `json:"l,omitempty"` // rows of the range that could not be read
+	Left   int64           `json:"l,omitempty"` // rows of the range that were left out
 	Keys   []rangescan.Key `json:"x,omitempty"` // keys of the first of these rows
 }
 
-// leave adds rows that could not be read to the entry: their number, and the keys of the first maxLeft.
+// leave adds rows that were left out to the entry: their number, and the keys of the first maxLeft.
 func (e *entry) leave(count int64, keys ...rangescan.Key) {
 	e.Left += count
 	e.Keys = append(slices.Clip(e.Keys), keys[:min(len(keys), maxLeft-len(e.Keys))]...)
@@ -157,7 +157,7 @@ func (e *entry) check(count int) error {
 	case e.At.To != nil && e.At.From.Compare(*e.At.To) > 0 || e.At.From.Side > rangescan.Behind || e.At.To != nil && e.At.To.Side > rangescan.Behind:
 		return errors.New("an entry's range is empty or illegal")
 	case e.Left < 0 || int64(len(e.Keys)) > e.Left || len(e.Keys) > maxLeft:
-		return fmt.Errorf("an entry has %d keys of %d unreadable rows", len(e.Keys), e.Left)
+		return fmt.Errorf("an entry has %d keys of %d rows that were left out", len(e.Keys), e.Left)
 	case e.Rows == 0 && (e.Bytes != 0 || e.Stored != 0 || e.Chunk != "" || e.Lines != ""):
 		return errors.New("an entry without rows has a chunk")
 	case e.Rows == 0:
@@ -349,9 +349,9 @@ func (v *Vault) Manifest(ctx context.Context, backup string) (*Manifest, error) 
 		if e.Rows > 0 {
 			t.Chunks++
 		}
-		t.Unreadable += e.Left
-		for _, key := range e.Keys[:min(len(e.Keys), maxLeft-len(t.UnreadableKeys))] {
-			t.UnreadableKeys = append(t.UnreadableKeys, tables.Key(key))
+		t.LeftOut += e.Left
+		for _, key := range e.Keys[:min(len(e.Keys), maxLeft-len(t.LeftOutKeys))] {
+			t.LeftOutKeys = append(t.LeftOutKeys, tables.Key(key))
 		}
 		times[e.Table] = times[e.Table].with(e.Times)
 	}

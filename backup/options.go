@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -193,14 +195,15 @@ const (
 	// Damaged: an object of the backup is missing, or differs from the object that the backup has stored.
 	// Only Verify finds it.
 	Damaged
-	// Unreadable: a row of a table has a value that cannot be read, or a text with half of a surrogate pair, which no Go string can
-	// hold. Copy and Backup leave it out and count it in Report.Failed; correct it with the program that wrote it.
-	Unreadable
+	// LeftOut: a row cannot be read as it is stored, since a value is damaged or a text has half of a surrogate pair, which no Go string can
+	// hold; or no table of the service stores such a row, as emulators do, for example one with a date before 1601. Copy, Backup, Restore
+	// and Verify count the row in Report.Failed; correct it with the program that wrote it. Compare leaves out only what cannot be read.
+	LeftOut
 )
 
 // String returns the kind's name.
 func (k DifferenceKind) String() string {
-	return [...]string{"missing", "additional", "different", "damaged", "unreadable"}[k]
+	return [...]string{"missing", "additional", "different", "damaged", "left out"}[k]
 }
 
 // Difference is one row in which two tables differ, one damaged object of a backup, or one blob that Restore finds
@@ -211,7 +214,7 @@ type Difference struct {
 	Key        tables.Key // key of the row; for Damaged, the first key that the object can contain
 	Properties []string   // for Different, the names of the properties that differ, sorted
 	Object     string     // for Damaged, the object's file or blob in the vault; for a blob that Restore finds, its name
-	Err        error      // for Damaged and Unreadable, the cause
+	Err        error      // for Damaged and LeftOut, the cause
 }
 
 // String formats the difference in one line, without values.
@@ -223,7 +226,7 @@ func (d Difference) String() string {
 		return fmt.Sprintf("%s: blob %q of %s", d.Kind, d.Object, d.Table)
 	}
 	text := fmt.Sprintf("%s: (%q, %q) in %s", d.Kind, d.Key.Partition, d.Key.Row, d.Table)
-	if d.Kind == Unreadable {
+	if d.Kind == LeftOut {
 		text += ": " + d.Err.Error()
 	}
 	if len(d.Properties) > 0 {
@@ -242,7 +245,8 @@ func (d Difference) String() string {
 type run struct {
 	op      string
 	options Options
-	print   string // fingerprint of the options; only a run with the same fingerprint can resume this run
+	signals *telemetry.Telemetry // nil for Verify, which has no account
+	print   string               // fingerprint of the options; only a run with the same fingerprint can resume this run
 	began   time.Time
 
 	mu      sync.Mutex // guards result
@@ -250,8 +254,8 @@ type run struct {
 	calling sync.Mutex // held during calls of options.Found and options.Progress
 }
 
-func newRun(op string, options Options, format string, args ...any) *run {
-	r := &run{op: op, options: options, began: time.Now()}
+func newRun(signals *telemetry.Telemetry, op string, options Options, format string, args ...any) *run {
+	r := &run{op: op, options: options, signals: signals, began: time.Now()}
 	r.print = continuation.Hash("%s %s %s", op, options.scope(), fmt.Sprintf(format, args...))
 	r.result.Resume = options.Resume
 	return r
@@ -282,12 +286,13 @@ func (r *run) found(all ...Difference) error {
 	return nil
 }
 
-// leaveOut counts rows that cannot be copied, and passes them to Options.Found.
-func (r *run) leaveOut(all []Difference) error {
-	if len(all) == 0 {
-		return nil
-	}
+// leaveOut counts and logs rows that are left out, and passes them to Options.Found.
+func (r *run) leaveOut(ctx context.Context, all ...Difference) error {
 	r.count(func(t *Result) { t.Failed += int64(len(all)) })
+	for _, d := range all {
+		row := &tables.Error{Op: r.op, Table: d.Table, Key: d.Key, Kind: tables.ErrInvalid, Err: d.Err}
+		r.signals.Log(ctx, telemetry.LineRowLeftOut, d.Table, slog.String("table", d.Table), r.signals.Error(row))
+	}
 	return r.found(all...)
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -34,10 +33,11 @@ type Target struct {
 // tables.ErrInvalid.
 //
 // Restore checks every chunk before it writes any of its rows; for a damaged chunk it returns tables.ErrGarbled, and
-// the error names the chunk. Restore can be repeated, with or without Resume: rows that are in the destination
+// the error names the chunk. A row that no table can store, or that the destination's service refuses for its content,
+// is left out and passed to Options.Found: see LeftOut. Restore can be repeated, with or without Resume: rows that are in the destination
 // already count as Unchanged, or are written again with ReplaceExisting. Report.Estimate is the number of rows in the
-// chunks to read. Report.Failed is the number of rows in the chunks' ranges that Backup could not read and left out:
-// see TableSummary.Unreadable.
+// chunks to read. Report.Failed is the number of rows in the chunks' ranges that Backup or this run has left out: see
+// TableSummary.LeftOut.
 //
 // Requests, without those for Options.Blobs: 1 for each transaction of up to 100 rows of a partition; if the vault is
 // a container, also 1 for the manifest and 1 for each chunk. If a row exists or a response is lost, usually up to 2
@@ -78,9 +78,10 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	if len(targets) == 0 {
 		return Result{}, errs.Wiringf(opRestore, backup, "there are no targets; name a table of the backup and the table to write it to")
 	}
-	ctx, operation := (*core.Account)(targets[0].To.Account()).Telemetry().Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
+	signals := (*core.Account)(targets[0].To.Account()).Telemetry()
+	ctx, operation := signals.Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
 	defer func() { operation.End(err) }()
-	x := &restoring{run: newRun(opRestore, o, "%s %q %d %t", c.Run, names, o.Existing, o.DryRun), vault: v}
+	x := &restoring{run: newRun(signals, opRestore, o, "%s %q %d %t", c.Run, names, o.Existing, o.DryRun), vault: v}
 	for _, w := range writers {
 		w.run = x.run
 	}
@@ -171,6 +172,7 @@ type loaded struct {
 	index   int
 	writes  []core.Write
 	outside int64
+	left    []Difference // rows that cannot be restored
 	err     error
 }
 
@@ -201,10 +203,10 @@ func (x *restoring) all(parent context.Context) error {
 	defer stop()
 	var failed error
 	for l := range ahead {
-		if failed = l.err; failed != nil {
-			break
+		if failed = l.err; failed == nil {
+			failed = x.leaveOut(ctx, l.left...)
 		}
-		if ctx.Err() != nil {
+		if failed != nil || ctx.Err() != nil {
 			break
 		}
 		to := x.work[l.index].to
@@ -257,19 +259,18 @@ func (x *restoring) load(ctx context.Context, index int) loaded {
 		return l
 	}
 	var all []core.Write
-	l.err = x.vault.rows(x.op, t.entry, lines, func(row *rowreader.Row[tables.Property]) error {
-		key := rangescan.Key{Partition: row.Partition, Row: row.Row}
-		if !slices.ContainsFunc(ranges, func(r rangescan.Range) bool { return r.Covers(key) }) {
+	l.err = x.vault.rows(x.op, t.entry, lines, func(row storedRow) error {
+		if !slices.ContainsFunc(ranges, func(r rangescan.Range) bool { return r.Covers(rangescan.Key(row.key)) }) {
 			return nil
 		}
-		w := t.to.row(tables.Key(key), slices.Clone(row.Properties))
-		if _, err := w.Check(); err != nil {
-			return damaged(x.op, chunkName(t.Chunk), "the row (%q, %q) is not one that the service stores: %v", key.Partition, key.Row, err.Err)
+		if why := uncopied(row); why != nil {
+			l.left = append(l.left, Difference{Kind: LeftOut, Table: t.to.table.Name(), Key: row.key, Err: why})
+			return nil
 		}
-		if versioned(row.Properties) {
+		if versioned(row.properties) {
 			l.outside++
 		}
-		all = append(all, w)
+		all = append(all, t.to.row(row.key, slices.Clone(row.properties)))
 		return nil
 	})
 	l.writes = all
@@ -293,33 +294,29 @@ func (v *Vault) lines(ctx context.Context, op string, e *entry) ([]byte, error) 
 }
 
 // rows calls the function each for the rows of an entry. It returns an error if a row is outside of the entry's
-// range, the rows are not in order, or their number differs from the number in the entry.
-func (v *Vault) rows(op string, e *entry, lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
+// range, the rows are not in order, or their number differs from the number in the entry; a single row that cannot be
+// read is left to each.
+func (v *Vault) rows(op string, e *entry, lines []byte, each func(storedRow) error) error {
 	n := int64(0)
 	var last rangescan.Key
+	var stopped error // by each
 	err := eachRow(lines, func(row *rowreader.Row[tables.Property]) error {
 		key := rangescan.Key{Partition: row.Partition, Row: row.Row}
 		switch {
-		case row.Problem != nil:
-			return row.Problem
-		case rows.CheckKeys(key.Partition, key.Row) != nil:
-			return errors.New("a row has an illegal key")
 		case !e.At.Covers(key):
 			return errors.New("a row is outside of the range in the manifest")
 		case n > 0 && !before(last, key):
 			return errors.New("the rows are not in the order of their keys")
 		}
 		n, last = n+1, key
-		return each(row)
+		stopped = each(ofChunk(row))
+		return stopped
 	})
 	if err == nil && n != e.Rows {
 		err = errors.New("the number of rows is not the one in the manifest")
 	}
-	if err == nil {
-		return nil
-	}
-	if known, ok := err.(*tables.Error); ok {
-		return known
+	if err == nil || stopped != nil {
+		return stopped
 	}
 	return damaged(op, chunkName(e.Chunk), "%v", err)
 }

@@ -19,15 +19,15 @@ import (
 )
 
 // interrupted begins a backup, which ends after its first chunk, and returns its token.
-func interrupted(t *testing.T, v *backup.Vault, table *tables.Table, o backup.Options) string {
+func interrupted(t *testing.T, v *backup.Vault, name string, table *tables.Table, o backup.Options) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o.Progress = func(tables.Report) { cancel() }
-	if _, err := v.Backup(ctx, "all", []*tables.Table{table}, &o); err == nil {
+	if _, err := v.Backup(ctx, name, []*tables.Table{table}, &o); err == nil {
 		t.Fatal("the backup was not interrupted")
 	}
-	return harness.Must[string](t)(v.Unfinished(t.Context(), "all"))
+	return harness.Must[string](t)(v.Unfinished(t.Context(), name))
 }
 
 // TestUnreadableRowsAreRecorded: the rows that a backup has left out are in its manifest, also if it was interrupted, and all jobs count them.
@@ -42,10 +42,10 @@ func TestUnreadableRowsAreRecorded(t *testing.T) {
 	}
 	v := opened(t)
 	options := backup.Options{ChunkBytes: 1 << 10, Concurrency: 1}
-	options.Resume = interrupted(t, v, from, options)
+	options.Resume = interrupted(t, v, "all", from, options)
 	found := map[string]bool{}
 	options.Found = func(d backup.Difference) error {
-		found[d.Key.Row] = d.Kind == backup.Unreadable && d.Err != nil && d.Table == from.Name()
+		found[d.Key.Row] = d.Kind == backup.LeftOut && d.Err != nil && d.Table == from.Name()
 		return nil
 	}
 	report, err := v.Backup(t.Context(), "all", []*tables.Table{from}, &options)
@@ -53,7 +53,7 @@ func TestUnreadableRowsAreRecorded(t *testing.T) {
 		t.Errorf("%+v, %v, %v", report, err, found)
 	}
 	m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "all"))
-	if s := m.Tables[0]; s.Rows != 38 || s.Unreadable != 2 || fmt.Sprint(s.UnreadableKeys) != fmt.Sprint([]tables.Key{{Partition: "p", Row: "01"}, {Partition: "p", Row: "30"}}) {
+	if s := m.Tables[0]; s.Rows != 38 || s.LeftOut != 2 || fmt.Sprint(s.LeftOutKeys) != fmt.Sprint([]tables.Key{{Partition: "p", Row: "01"}, {Partition: "p", Row: "30"}}) {
 		t.Errorf("%+v", s)
 	}
 	if report, err := v.Verify(t.Context(), "all", nil); err != nil || report.Failed != 2 {
@@ -66,7 +66,7 @@ func TestUnreadableRowsAreRecorded(t *testing.T) {
 	if report, err := v.Backup(t.Context(), "next", []*tables.Table{from}, &backup.Options{Base: "all"}); err != nil || report.Failed != 2 || report.Unchanged == 0 {
 		t.Error(report, err)
 	}
-	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "next")); m.Tables[0].Unreadable != 2 || len(m.Tables[0].UnreadableKeys) != 2 {
+	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "next")); m.Tables[0].LeftOut != 2 || len(m.Tables[0].LeftOutKeys) != 2 {
 		t.Errorf("%+v", m.Tables)
 	}
 }
@@ -104,7 +104,7 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 	v := opened(t)
 	set := backup.BlobSet{Name: "photos", Container: c, Prefix: "a", Table: table}
 	o := backup.Options{ChunkBytes: 1 << 10, Blobs: []backup.BlobSet{set}}
-	o.Resume = interrupted(t, v, table, o)
+	o.Resume = interrupted(t, v, "all", table, o)
 	other := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString("AccountName=other;AccountKey=YWJj;TableEndpoint=http://127.0.0.1:1/other;BlobEndpoint=http://127.0.0.1:1/blobs", nil))
 	_, err := v.Backup(t.Context(), "all", []*tables.Table{other.Table(table.Name())}, &o)
 	harness.WantKind(t, err, tables.ErrInvalid)

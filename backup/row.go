@@ -1,8 +1,10 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -26,10 +29,11 @@ type line struct {
 
 // page holds the rows that one request has returned, as lines in the order of their keys.
 type page struct {
-	lines []line
-	bytes int
-	times span
-	left  []Difference // rows that cannot be copied
+	lines   []line
+	bytes   int
+	times   span
+	left    []Difference // rows that cannot be copied
+	scratch []byte
 }
 
 // span holds the earliest and the latest Timestamp of some rows; both are zero without rows.
@@ -85,30 +89,69 @@ func eachRow(lines []byte, each func(*rowreader.Row[tables.Property]) error) err
 }
 
 // scanLines returns a scan of a table whose pages have the rows as lines.
-func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) tablescan.Scan[*page] {
+//
+// usable returns why a row is left out, or nil.
+func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, usable func(storedRow) error) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{
 		Table: (*core.Table)(table), Ranges: ranges, Readers: readers, Plain: true,
 		New: func() *page { return &page{} },
 		Row: func(_ context.Context, p *page, row *core.Row) error {
-			if why := unreadable(row); why != nil {
-				p.left = append(p.left, Difference{Kind: Unreadable, Table: table.Name(), Key: row.Key, Err: why})
+			if why := usable(ofTable(row)); why != nil {
+				p.left = append(p.left, Difference{Kind: LeftOut, Table: table.Name(), Key: row.Key, Err: why})
 				return nil
 			}
-			text := appendLine(nil, row.Key.Partition, row.Key.Row, row.Properties)
-			p.lines = append(p.lines, line{rangescan.Key(row.Key), text})
-			p.bytes += len(text)
+			p.scratch = appendLine(p.scratch[:0], row.Key.Partition, row.Key.Row, row.Properties)
+			p.lines = append(p.lines, line{rangescan.Key(row.Key), bytes.Clone(p.scratch)})
+			p.bytes += len(p.scratch)
 			p.times = p.times.with(span{row.Timestamp, row.Timestamp})
 			return nil
 		},
 	}
 }
 
-// unreadable returns why a row cannot be copied unchanged, or nil if it can.
-func unreadable(row *core.Row) error {
-	if row.Problem == nil && row.Lossy {
+// afterLine returns the point after the row of a line.
+func afterLine(text []byte) (after rangescan.Point, err error) {
+	err = eachRow(text, func(row *rowreader.Row[tables.Property]) error {
+		after = rangescan.Point{Partition: row.Partition, Row: row.Row, Side: rangescan.After}
+		return nil
+	})
+	return after, err
+}
+
+// storedRow is what decides whether a row of a table or a chunk is left out.
+type storedRow struct {
+	key        tables.Key
+	properties tables.Properties
+	problem    error
+	lossy      bool
+}
+
+func ofTable(row *core.Row) storedRow {
+	return storedRow{row.Key, row.Properties, row.Problem, row.Lossy}
+}
+
+func ofChunk(row *rowreader.Row[tables.Property]) storedRow {
+	return storedRow{tables.Key{Partition: row.Partition, Row: row.Row}, row.Properties, row.Problem, row.Lossy}
+}
+
+// unreadable returns why a row cannot be read as it is stored, or nil if it can.
+func unreadable(row storedRow) error {
+	if row.problem == nil && row.lossy {
 		return errors.New("a text has half of a surrogate pair, which a copy cannot store; correct it with the program that wrote it")
 	}
-	return row.Problem
+	return row.problem
+}
+
+// uncopied returns why a row cannot be read as it is stored, or why no table of the service stores it, or nil.
+func uncopied(row storedRow) error {
+	if err := unreadable(row); err != nil {
+		return err
+	}
+	w := core.Write{Verb: wire.VerbInsert, Key: row.key, Properties: row.properties, Plain: true}
+	if _, err := w.Check(); err != nil {
+		return fmt.Errorf("no table of the service stores such a row: %w", err.Err)
+	}
+	return nil
 }
 
 // differing returns the names of the properties in which two lines differ; not all of them if a line cannot be read.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"iter"
 	"regexp"
@@ -169,8 +170,8 @@ const maxWindow = 8 << 20
 // codecs reuses encoders and decoders, each of which takes some MiB.
 type codecs struct{ encoders, decoders sync.Pool }
 
-// compress returns the compressed content of a chunk.
-func (c *codecs) compress(content []byte) []byte {
+// encoder returns an encoder, to put back after use.
+func (c *codecs) encoder() *zstd.Encoder {
 	e, ok := c.encoders.Get().(*zstd.Encoder)
 	if !ok {
 		var err error
@@ -179,8 +180,49 @@ func (c *codecs) compress(content []byte) []byte {
 			panic(err) // the options are constants
 		}
 	}
+	return e
+}
+
+// compress returns the compressed content of a chunk.
+func (c *codecs) compress(content []byte) []byte {
+	e := c.encoder()
 	defer c.encoders.Put(e)
 	return e.EncodeAll(content, make([]byte, 0, len(content)/4+1<<10))
+}
+
+// chunk compresses lines as they come, so that a chunk of any size takes only the memory of its compressed bytes.
+type chunk struct {
+	encoder *zstd.Encoder
+	stored  bytes.Buffer
+	lines   hash.Hash
+	bytes   int64 // of the lines
+}
+
+// begin begins a chunk. The caller must put its encoder back.
+func (c *codecs) begin() *chunk {
+	k := &chunk{encoder: c.encoder(), lines: sha256.New()}
+	k.encoder.Reset(&k.stored)
+	return k
+}
+
+// add adds a line.
+func (k *chunk) add(text []byte) error {
+	k.bytes += int64(len(text))
+	k.lines.Write(text)
+	_, err := k.encoder.Write(text)
+	return err
+}
+
+// end completes the chunk in its entry, returns the bytes to store, and begins the next chunk. The bytes are valid until the next call of add.
+func (k *chunk) end(e *entry) ([]byte, error) {
+	err := k.encoder.Close()
+	stored := k.stored.Bytes()
+	e.Bytes, e.Lines, e.Stored = k.bytes, hex.EncodeToString(k.lines.Sum(nil)), int64(len(stored))
+	k.stored.Reset()
+	k.lines.Reset()
+	k.encoder.Reset(&k.stored)
+	k.bytes = 0
+	return stored, err
 }
 
 var errDecoded = errors.New("the chunk does not decompress to the number of bytes in the manifest")

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -33,7 +35,26 @@ type stored struct {
 const (
 	storedVersion = 1
 	saveEvery     = time.Second // the shortest interval between two writes of the file
+	maxStored     = 16 << 20    // the largest file of a position, in bytes
 )
+
+// readFile reads the file of a position. It opens the file without waiting: otherwise a named pipe blocks until another process opens its
+// other end.
+func readFile(name string) ([]byte, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > maxStored:
+		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes; give another name with --resume", name, maxStored)
+	}
+	return io.ReadAll(io.LimitReader(file, maxStored))
+}
 
 // openPosition reads the file of an earlier run, if it exists.
 func openPosition(command, file string) (*position, error) {
@@ -41,7 +62,7 @@ func openPosition(command, file string) (*position, error) {
 	if file == "" {
 		return p, nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := readFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}

@@ -70,8 +70,8 @@ func (p *program) backupCommand() *cobra.Command {
 		Short: "Back up tables under a new name, in a folder or a container",
 		Long: `Back up tables under a new name, in a folder or a container.
 
-An earlier backup of the name is never overwritten. Beside live writers a backup is no snapshot. Rows that cannot be read are printed
-and left out; then the exit code is 1.`,
+An earlier backup of the name is never overwritten. Beside live writers a backup is no snapshot. Rows that cannot be read, or that no table
+of the service stores, are printed and left out; then the exit code is 1.`,
 		Example: `  tablepatterns backup monday Orders Customers --folder /backups
   tablepatterns backup tuesday Orders Customers --folder /backups --base monday`,
 		Args: cobra.MinimumNArgs(2),
@@ -115,7 +115,7 @@ and left out; then the exit code is 1.`,
 }
 
 // backedUp prints the counts of a backup and, if it has ended early, how to continue it. left is the number
-// of unreadable rows that were printed.
+// of rows that were printed, which are left out.
 func (p *program) backedUp(report tables.Report, err error, resume bool, left int64) error {
 	fmt.Fprintf(p.stdout, "backed up: %v\n", report)
 	if err != nil && report.Resume != "" {
@@ -245,19 +245,19 @@ func (p *program) verifyCommand() *cobra.Command {
 			p.scope(manifest)
 			for _, t := range manifest.Tables {
 				fmt.Fprintf(p.stdout, "%s: %d rows, %d bytes, stored in %d chunks of %d bytes\n", t.Name, t.Rows, t.Bytes, t.Chunks, t.Stored)
-				if t.Unreadable > 0 {
-					fmt.Fprintf(p.stdout, "%s: %d rows could not be read and are not in the backup; the keys of the first are %q\n", t.Name, t.Unreadable, t.UnreadableKeys)
+				if t.LeftOut > 0 {
+					fmt.Fprintf(p.stdout, "%s: %d rows were left out of the backup; the keys of the first are %q\n", t.Name, t.LeftOut, t.LeftOutKeys)
 				}
 			}
 			for _, b := range manifest.Blobs {
 				fmt.Fprintf(p.stdout, "%s: %d blobs, %d bytes, stored in %d bytes\n", b.Name, b.Blobs, b.Bytes, b.Stored)
 			}
-			damaged := int64(0)
+			found := int64(0)
 			show, end := p.progress("verify")
-			report, err := vault.Verify(c.Context(), args[0], &backup.Options{Concurrency: p.concurrency, Progress: show, Found: p.each(&damaged)})
+			report, err := vault.Verify(c.Context(), args[0], &backup.Options{Concurrency: p.concurrency, Progress: show, Found: p.each(&found)})
 			end()
 			fmt.Fprintf(p.stdout, "verified: %v\n", report)
-			if damaged > 0 && errors.Is(err, tables.ErrGarbled) {
+			if found > 0 && (err == nil || errors.Is(err, tables.ErrGarbled)) {
 				return errDifferences
 			}
 			return err

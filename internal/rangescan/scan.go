@@ -72,7 +72,7 @@ func (n *node[P]) empty() bool { return n.over && n.err == nil && !n.busy && len
 type landed[P any] struct {
 	page P
 	pos  Point  // all rows of the range before this point are in this page or an earlier one
-	end  *Point // &pos, or nil at the end of the table
+	end  *Point // pos, or nil at the end of the table
 }
 
 // New returns a scan that continues from a state; the zero State is the beginning. The ranges must be in the order of their keys and must
@@ -365,10 +365,11 @@ func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err
 		s.wasted++
 	}
 	at := landed[P]{page: page, pos: n.From}
-	if at.end = &at.pos; n.over {
-		if at.end = n.To; n.To != nil {
-			at.pos = *n.To
-		}
+	if at.end = n.To; !n.over {
+		end := n.From // not &at.pos, which would keep the page in memory for as long as anybody keeps the range
+		at.end = &end
+	} else if n.To != nil {
+		at.pos = *n.To
 	}
 	if err := s.work(ctx, n, Range{before, at.end}, page); err != nil {
 		return s.fail(n, err)

@@ -170,6 +170,7 @@ const (
 	LineUnmatched
 	LineBlobKept
 	LineSweepFailed
+	LineRowLeftOut
 )
 
 // lines declares the lines of the log.
@@ -226,6 +227,8 @@ var lines = [...]LineInfo{
 		"Somebody changed the row, or the blob was copied or restored without its metadata. Sweep counts such a blob as Foreign."},
 	LineSweepFailed: {"sweep_failed", slog.LevelWarn, "a sweep of blobs could not examine or delete a blob; the blob stays",
 		"`error` says why: for example, the blob has a lease, or an immutability policy protects it. Sweep again when that has ended."},
+	LineRowLeftOut: {"row_left_out", slog.LevelWarn, "a copy, backup or restore leaves out a row that cannot be read, or that no table of the service stores; correct the row with the program that wrote it",
+		"`error` says why. `Options.Found` gets the key, and `Report.Failed` counts the rows."},
 }
 
 // Lines returns all lines of the log.
