@@ -18,9 +18,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// wycheproofModule ships the vectors of project Wycheproof. go.mod names its version (wycheproofmodule_test.go); no test compiles it
+// wycheproofModule ships the vectors of project Wycheproof. The go.mod in wycheproofRequirement names its version; no test compiles it
 // in, since it embeds all of its vectors.
-const wycheproofModule = "github.com/c2sp/wycheproof"
+const (
+	wycheproofModule      = "github.com/c2sp/wycheproof"
+	wycheproofRequirement = "testdata/wycheproof"
+)
 
 // hexadecimal are octets as the vectors have them.
 type hexadecimal []byte
@@ -52,6 +55,8 @@ type wycheproofCase struct {
 func wycheproofDir(t *testing.T) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", wycheproofModule)
+	command.Dir = wycheproofRequirement
+	command.Env = append(command.Environ(), "GOWORK=off")
 	out, err := command.Output()
 	var module struct{ Dir, Error string }
 	if err = errors.Join(err, json.Unmarshal(out, &module)); err != nil || module.Dir == "" {
