@@ -78,10 +78,13 @@ type Error struct {
 	OfRow bool
 }
 
+// prefix begins the text of every Error.
+const prefix = "tablepatterns: "
+
 // Error names operation, table, key and reason, and never a property's value or a secret.
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString("tablepatterns: ")
+	b.WriteString(prefix)
 	b.WriteString(e.Op)
 	switch {
 	case e.Table == "":
@@ -105,7 +108,7 @@ func (e *Error) Error() string {
 	if e.Code != "" {
 		fmt.Fprintf(&b, " (%s)", e.Code)
 	}
-	if text := kinds.Brief(e.Err); text != "" {
+	if text := strings.ReplaceAll(kinds.Brief(e.Err), prefix, ""); text != "" { // the cause may be an Error itself
 		fmt.Fprintf(&b, ": %s", text)
 	}
 	switch {

@@ -62,5 +62,8 @@ func (r Report) String() string {
 	if r.Resume != "" {
 		parts = append(parts, "to be resumed")
 	}
+	if len(parts) == 0 {
+		parts = []string{"nothing"}
+	}
 	return fmt.Sprintf("%s in %v", strings.Join(parts, ", "), r.Elapsed.Round(time.Millisecond))
 }

@@ -307,13 +307,13 @@ func ResourcesOf(_ rows.Pass, q *Queue) []resource.Resource {
 		if i < len(q.shards) {
 			name = q.shardNames[i]
 		}
-		all = append(all, resource.Resource{Kind: resource.Queue, Name: name, Check: func(ctx context.Context) error {
+		all = append(all, resource.Resource{Kind: resource.Queue, Source: q.account.Source(), Name: name, Check: func(ctx context.Context) error {
 			_, err := shard.GetProperties(ctx, nil)
 			return failure(opReady, name, err)
 		}})
 	}
 	if q.claims != nil {
-		all = append(all, resource.Resource{Kind: resource.Container, Name: q.claimsName, Check: func(ctx context.Context) error {
+		all = append(all, resource.Resource{Kind: resource.Container, Source: q.account.Source(), Name: q.claimsName, Check: func(ctx context.Context) error {
 			_, err := q.claims.GetProperties(ctx, nil)
 			return failure(opReady, q.claimsName, err)
 		}})

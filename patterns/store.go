@@ -91,6 +91,8 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 		return nil, errs.Wiringf(op, "", "the store's name is empty; give the program's name, such as \"contoso\"")
 	case s.prefix != "" && rows.CheckTableName(s.prefix+"Table") != nil:
 		return nil, errs.Wiringf(op, "", "StoreOptions.Prefix is %q; it must have at most 58 characters, only ASCII letters and digits, and begin with a letter", s.prefix)
+	case resource.CheckName(s.lower(name+"-intents")) != nil:
+		return nil, errs.Wiringf(op, "", "the store's name is %q, and its queue would be %q; use lower-case letters, digits and single hyphens, such as \"contoso\"", name, s.lower(name+"-intents"))
 	case account.QueueService() == nil:
 		return s, nil
 	}
@@ -267,7 +269,7 @@ func (s *Store) knowContainer(c *container.Client) {
 		return
 	}
 	url, _, _ := strings.Cut(c.URL(), "?") // a signature may follow the question mark
-	s.uses.Add(readiness.Entry{ID: readiness.ID{Name: "container " + url}, Parts: []resource.Resource{readiness.OfContainer(c, url)}, Create: func(ctx context.Context) error {
+	s.uses.Add(readiness.Entry{ID: readiness.ID{Name: "container " + url}, Parts: []resource.Resource{readiness.OfContainer(c, url, s.account.Source())}, Create: func(ctx context.Context) error {
 		if err := resource.CheckName(path.Base(url)); err != nil {
 			return errs.Invalid("Create", err)
 		}

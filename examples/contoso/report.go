@@ -230,8 +230,8 @@ func (r *report) writeEnd(w io.Writer) {
 
 func (r *report) writeSummary(w io.Writer) {
 	fmt.Fprintf(w, "\nThe patterns, each by one measurement of those above\n")
-	fmt.Fprintf(w, "  %-34s %-37s%20s   %20s\n", "", "", "with it", "without it")
-	head := fmt.Sprintf("%6s%6s%8s", "rows", "req", "ms")
+	fmt.Fprintf(w, "  %-34s %-37s%22s   %22s\n", "", "", "with it", "without it")
+	head := fmt.Sprintf("%7s%7s%8s", "rows", "req", "ms")
 	fmt.Fprintf(w, "  %-34s %-37s%s   %s   %s\n", "pattern", "measured", head, head, "what the run proves")
 	for _, row := range r.Patterns {
 		fmt.Fprintf(w, "  %-34s %-37s%s   %s   %s\n", row.Pattern, row.What, &row.With, row.Without, row.Proves)
@@ -248,7 +248,7 @@ func (x *spent) String() string {
 			rows = grouped(x.Searched)
 		}
 	}
-	return fmt.Sprintf("%6s%6s%8s", rows, requests, ms)
+	return fmt.Sprintf("%7s%7s%8s", rows, requests, ms)
 }
 
 func (r *report) writeGrowth(w io.Writer) {

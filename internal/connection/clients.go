@@ -156,7 +156,7 @@ func transport() policy.Transporter {
 func clientOptions(client azcore.ClientOptions, paths wire.Paths, blobs bool) azcore.ClientOptions {
 	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{}, paths})
 	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
-	client.Transport = wire.Bounded{Inner: wire.NewTransport(client.Transport), Blobs: blobs}
+	client.Transport = wire.Bounded{Inner: wire.NewTransport(client.Transport, IsEmulator), Blobs: blobs}
 	if !reflect.ValueOf(client.TracingProvider).IsZero() {
 		client.TracingProvider = wire.HideKeys(client.TracingProvider)
 	} else {

@@ -57,6 +57,9 @@ var knownSettings = map[string]bool{
 
 func parse(text string) (settings, error) {
 	s := settings{}
+	if trimmed := strings.TrimSpace(text); strings.Trim(trimmed, "\"'") != trimmed {
+		return nil, errors.New("the connection string is in quotation marks, which belong to it as the program sees it; remove them (docker --env-file and Kubernetes keep the quotes of NAME=\"value\")")
+	}
 	for i, part := range strings.Split(strings.TrimSpace(text), ";") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
@@ -183,6 +186,25 @@ func Identity(endpoint string) string {
 
 // secondaryEnd is the end of an account's name in the address of its secondary location.
 const secondaryEnd = "-secondary"
+
+// emulator has the ports of Azurite and the older emulator.
+var emulator = map[string]bool{"10000": true, "10001": true, "10002": true}
+
+// IsEmulator reports whether the host of an address, with its port, is where an emulator listens by default.
+func IsEmulator(host string) bool {
+	name, port, err := net.SplitHostPort(host)
+	ip := net.ParseIP(name)
+	return err == nil && emulator[port] && (name == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// CheckAccount returns an error for an address of an emulator that lacks the account's name, which other services have in their host.
+func CheckAccount(service, endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err == nil && IsEmulator(u.Host) && strings.Trim(u.Path, "/") == "" {
+		return fmt.Errorf("the %s endpoint is one of an emulator, without an account; append its name: %s/%s", service, strings.TrimSuffix(endpoint, "/"), developmentAccount)
+	}
+	return nil
+}
 
 func endpointsOf(scheme, account, suffix string) Endpoints {
 	return Endpoints{

@@ -109,6 +109,12 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 		if err := connection.CheckEndpoint(service, *endpoint); err != nil {
 			return nil, errs.Wiringf(op, "", "%w", err)
 		}
+		if err := connection.CheckAccount(service, *endpoint); err != nil {
+			return nil, errs.Wiringf(op, "", "%w", err)
+		}
+		if a.token && !strings.HasPrefix(strings.ToLower(*endpoint), "https:") {
+			return nil, errs.Wiringf(op, "", "the %s endpoint is an http address, and a token is sent over https only; use https, or another credential (an emulator over http takes a shared key)", service)
+		}
 		*endpoint = strings.TrimSuffix(*endpoint, "/")
 	}
 	a.cosmos = connection.IsCosmos(a.endpoints.Table)

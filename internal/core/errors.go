@@ -49,7 +49,7 @@ func failure(op, table string, key entity.Key, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &entity.Error{Op: op, Table: table, Key: key, Err: wire.Redact(err)}
+	e := &entity.Error{Op: op, Table: table, Key: key, Err: wire.Denied(wire.Redact(err))}
 	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		e.Code, e.Kind = response.ErrorCode, refusal.Of(response.StatusCode, response.ErrorCode)
 	}
@@ -62,7 +62,7 @@ func failure(op, table string, key entity.Key, err error) error {
 // is ErrUnavailable, ErrDenied if the credential gave no token, and nil if the context has ended. The caller decides whether an attempt
 // may have been applied, and then sets ErrUnknownOutcome. Secrets in err are left out.
 func ServiceError(op, resource string, err error) *entity.Error {
-	e := &entity.Error{Op: op, Table: resource, Err: wire.Redact(err)}
+	e := &entity.Error{Op: op, Table: resource, Err: wire.Denied(wire.Redact(err))}
 	var answer *azcore.ResponseError
 	switch {
 	case errors.As(err, &answer):

@@ -28,7 +28,15 @@ func (a *Account) Table(name string) *Table {
 	if a == nil || a.tables == nil {
 		return &Table{name: name}
 	}
-	return &Table{account: a, name: name, client: a.tables.NewClient(name), nameErr: rows.CheckTableName(name)}
+	return &Table{account: a, name: name, client: a.tables.NewClient(name), nameErr: a.checkName(name)}
+}
+
+// checkName returns an error for a name that the account's service does not accept for a table.
+func (a *Account) checkName(name string) error {
+	if a.cosmos {
+		return rows.CheckCosmosTableName(name)
+	}
+	return rows.CheckTableName(name)
 }
 
 // Usable returns an error if no request can be made for the table.

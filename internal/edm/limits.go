@@ -133,8 +133,13 @@ type SizeError struct {
 	What        string
 	Size, Limit int
 	Unit        string
+	Library     int // how many of Size are the library's own, 0 if that does not matter
 }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("%s of %d %s is over the limit of %d", e.What, e.Size, e.Unit, e.Limit)
+	whose := ""
+	if e.Library > 0 {
+		whose = fmt.Sprintf(" (%d of yours and %d of the library's)", e.Size-e.Library, e.Library)
+	}
+	return fmt.Sprintf("%s of %d %s%s is over the limit of %d", e.What, e.Size, e.Unit, whose, e.Limit)
 }

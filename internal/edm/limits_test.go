@@ -129,9 +129,9 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for want, v := range map[SizeError]Value{
-		{"string", MaxStringUnits + 1, MaxStringUnits, "UTF-16 units"}: String(strings.Repeat("ü", MaxStringUnits+1)),
-		{"string", MaxStringUnits + 2, MaxStringUnits, "UTF-16 units"}: String(strings.Repeat("😀", MaxStringUnits/2+1)),
-		{"binary", MaxBinarySize + 1, MaxBinarySize, "bytes"}:          Binary(make([]byte, MaxBinarySize+1)),
+		{"string", MaxStringUnits + 1, MaxStringUnits, "UTF-16 units", 0}: String(strings.Repeat("ü", MaxStringUnits+1)),
+		{"string", MaxStringUnits + 2, MaxStringUnits, "UTF-16 units", 0}: String(strings.Repeat("😀", MaxStringUnits/2+1)),
+		{"binary", MaxBinarySize + 1, MaxBinarySize, "bytes", 0}:          Binary(make([]byte, MaxBinarySize+1)),
 	} {
 		var size *SizeError
 		if err := v.Check(); !errors.As(err, &size) || *size != want || !strings.Contains(err.Error(), want.Unit) {

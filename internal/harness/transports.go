@@ -74,7 +74,11 @@ func (h *HeldRequest) Meet(_ storagetest.Call, req *http.Request, _ storagetest.
 
 // Arrive sends the request and returns the status of its response, 0 if there is none.
 func (h *HeldRequest) Arrive() int {
-	resp, err := h.Network.Do(h.held)
+	network := h.Network
+	if network == nil {
+		network = http.DefaultClient // the transport of an account that is no emulator
+	}
+	resp, err := network.Do(h.held)
 	if err != nil {
 		return 0
 	}

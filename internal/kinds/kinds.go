@@ -118,7 +118,11 @@ func Brief(err error) string {
 	case err == nil:
 		return ""
 	case errors.As(err, &response):
-		return fmt.Sprintf("status %d", response.StatusCode)
+		text := fmt.Sprintf("status %d", response.StatusCode)
+		if why := (interface{ Reason() string })(nil); errors.As(err, &why) && why.Reason() != "" {
+			text += ": " + why.Reason()
+		}
+		return text
 	}
 	return err.Error()
 }

@@ -30,9 +30,10 @@ func (k Kind) Role() string {
 
 // Resource is a table, queue or container.
 type Resource struct {
-	Kind  Kind
-	Name  string
-	Check func(ctx context.Context) error // returns an error unless the resource exists and can be read; 1 request
+	Kind   Kind
+	Name   string
+	Source string                          // what the account was made from, as Account.Source says it
+	Check  func(ctx context.Context) error // returns an error unless the resource exists and can be read; 1 request
 }
 
 // CheckName returns an error for a name that the service does not accept for a queue or container.

@@ -71,6 +71,11 @@ func CheckKeys(partition, row string) error {
 	return CheckKey("row key", row)
 }
 
+// CheckCosmosTableName is CheckTableName for Azure Cosmos DB for Table, which also accepts '-' and '_' after the first letter.
+func CheckCosmosTableName(name string) error {
+	return CheckTableName(strings.NewReplacer("-", "0", "_", "0").Replace(name))
+}
+
 // CheckTableName returns an error for a name that the service does not accept for a table.
 func CheckTableName(name string) error {
 	if len(name) < 3 || len(name) > 63 {

@@ -50,7 +50,7 @@ func (r Row[P]) Check(access edm.Access[P], marked bool) (size int, err error) {
 		n, needed = n+1, size+IDSize()
 	}
 	if n > edm.MaxProperties {
-		return 0, &edm.SizeError{What: "an entity", Size: n, Limit: edm.MaxProperties, Unit: "properties"}
+		return 0, &edm.SizeError{What: "an entity", Size: n, Limit: edm.MaxProperties, Unit: "properties", Library: n - len(r.Properties)}
 	}
 	if needed > edm.MaxEntitySize {
 		return 0, &edm.SizeError{What: "an entity", Size: needed, Limit: edm.MaxEntitySize, Unit: "bytes"}

@@ -130,7 +130,7 @@ func TestTransportRedacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewTransport(inner).Do(req); err == nil || strings.Contains(err.Error(), "topsecret") {
+	if _, err := NewTransport(inner, nil).Do(req); err == nil || strings.Contains(err.Error(), "topsecret") {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
@@ -13,22 +14,25 @@ import (
 
 // Transport sends requests to the address that they name and to no other, and removes secrets from errors: the SDK logs these errors before
 // any policy of this library sees them, and itself redacts only the first occurrence of the URL.
-type Transport struct{ inner policy.Transporter }
+type Transport struct {
+	inner    policy.Transporter
+	emulator func(host string) bool // whether an emulator listens at the host by default
+}
 
 // NewTransport wraps a transport. An http.Client follows redirects: it would show the whole address, with a shared access signature, to
 // another host as Referer, repeat a body there, and return that host's answer. So NewTransport replaces an http.Client by a copy that
-// follows none.
-func NewTransport(inner policy.Transporter) Transport {
+// follows none. If nothing listens at the address of an emulator, the SDK does not repeat the request.
+func NewTransport(inner policy.Transporter, emulator func(host string) bool) Transport {
 	client, ok := inner.(*http.Client)
 	if !ok {
-		return Transport{inner}
+		return Transport{inner, emulator}
 	}
 	copied := http.Client{}
 	if client != nil {
 		copied = *client
 	}
 	copied.CheckRedirect = followNone
-	return Transport{&copied}
+	return Transport{&copied, emulator}
 }
 
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -38,6 +42,8 @@ func (t Transport) Do(req *http.Request) (*http.Response, error) {
 	asked := *req.URL // a transport may change the request
 	resp, err := t.inner.Do(req)
 	switch {
+	case err != nil && errors.Is(err, syscall.ECONNREFUSED) && t.emulator(asked.Host):
+		return nil, &silent{Redact(err), asked.Host}
 	case err != nil:
 		return resp, Redact(err)
 	case resp.Request != nil && resp.Request.URL != nil && (!strings.EqualFold(resp.Request.URL.Host, asked.Host) || resp.Request.URL.Scheme != asked.Scheme):
@@ -69,3 +75,17 @@ func (e *foreign) Unwrap() error { return kinds.ErrForeign }
 
 // IsForeign reports whether err is about a response that is not the service's own.
 func IsForeign(err error) bool { return errors.Is(err, kinds.ErrForeign) }
+
+// silent is the error of a request to an emulator that does not run: no repetition helps within the seconds for which the SDK repeats.
+type silent struct {
+	error
+	host string
+}
+
+func (e *silent) NonRetriable() {}
+func (e *silent) Unwrap() error { return e.error }
+
+// Error says what to do.
+func (e *silent) Error() string {
+	return fmt.Sprintf("%v; nothing listens at %s: start the emulator, for example with npx azurite --skipApiVersionCheck", e.error, e.host)
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -29,24 +30,35 @@ func Check(ctx context.Context, r resource.Resource) error {
 	case errors.Is(err, entity.ErrMissingResource):
 		return fmt.Errorf("%s %s does not exist; call Store.Create, or create it: %w", r.Kind, r.Name, err)
 	case errors.Is(err, entity.ErrDenied):
-		return fmt.Errorf("%s %s cannot be read; give the program the role %s: %w", r.Kind, r.Name, r.Kind.Role(), err)
+		return fmt.Errorf("%s %s cannot be read; %s: %w", r.Kind, r.Name, allow(r), err)
 	default:
 		return fmt.Errorf("%s %s: %w", r.Kind, r.Name, err)
 	}
 }
 
+// allow returns how to give the program the right to read a resource, which depends on its credential.
+func allow(r resource.Resource) string {
+	switch {
+	case strings.Contains(r.Source, "shared key"):
+		return "check that the account's key is the present one, and that the account allows shared keys; a role does not help a key"
+	case strings.Contains(r.Source, "shared access signature"):
+		return fmt.Sprintf("use a signature that has not expired and allows this %s; a role does not help a signature", r.Kind)
+	}
+	return "give the program the role " + r.Kind.Role()
+}
+
 // OfTable returns a table as a resource. Its check queries one row, which does not need the right to list
 // tables.
 func OfTable(t *core.Table) resource.Resource {
-	return resource.Resource{Kind: resource.Table, Name: t.Name(), Check: func(ctx context.Context) error {
+	return resource.Resource{Kind: resource.Table, Name: t.Name(), Source: t.Account().Source(), Check: func(ctx context.Context) error {
 		_, _, err := t.Bags().AllowTableScan().Select("PartitionKey").PageSize(1).Page(ctx, "")
 		return err
 	}}
 }
 
-// OfContainer returns a container as a resource. url is the container's URL without a signature.
-func OfContainer(c *container.Client, url string) resource.Resource {
-	return resource.Resource{Kind: resource.Container, Name: url, Check: func(ctx context.Context) error {
+// OfContainer returns a container as a resource. url is the container's URL without a signature, source the Source of its account.
+func OfContainer(c *container.Client, url, source string) resource.Resource {
+	return resource.Resource{Kind: resource.Container, Name: url, Source: source, Check: func(ctx context.Context) error {
 		if _, err := c.GetProperties(ctx, nil); err != nil {
 			return core.ServiceError("Ready", url, err)
 		}
