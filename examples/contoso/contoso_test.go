@@ -483,9 +483,9 @@ func TestSummaryMakesNothingUp(t *testing.T) {
 		show          show
 		with, without string
 	}{
-		{show{What: "who"}, "     1     2     0.0", "     3     4     0.0"},
-		{show{What: "done"}, "     -     5     0.0", "     -     -       -"},
-		{show{What: "done", Naive: "done by hand"}, "     -     5     0.0", "     -     6     0.0"},
+		{show{What: "who"}, "      1      2     0.0", "      3      4     0.0"},
+		{show{What: "done"}, "      -      5     0.0", "      -      -       -"},
+		{show{What: "done", Naive: "done by hand"}, "      -      5     0.0", "      -      6     0.0"},
 	} {
 		row, err := c.show.measured(s)
 		if err != nil || row.With.String() != c.with || row.Without.String() != c.without {

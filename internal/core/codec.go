@@ -184,7 +184,7 @@ func (c *Codec) Key(v any) (entity.Key, error) {
 		return v.(*entity.Entity).Key, nil
 	}
 	partition, row, err := c.plan.Key(reflect.ValueOf(v).Elem())
-	return entity.Key{partition, row}, err
+	return entity.Key{Partition: partition, Row: row}, err
 }
 
 // Meta returns a pointer to the embedded Meta of v, nil if T embeds none.

@@ -307,7 +307,7 @@ func (t *Table) send(ctx context.Context, enc *encoded) (submission.Reply, *enti
 	e := &entity.Error{Change: f.Index + 1, Code: f.Code, Kind: refusal.Of(f.Status, f.Code), Err: answer.Err}
 	if f.Index >= 0 {
 		refused := enc.operations[f.Index].Address
-		e.Key = entity.Key{refused.PartitionKey, refused.RowKey}
+		e.Key = entity.Key{Partition: refused.PartitionKey, Row: refused.RowKey}
 	}
 	return answer, e
 }

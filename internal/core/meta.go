@@ -97,7 +97,7 @@ func (f *rowFacts) none() bool {
 
 // facts returns the rowFacts of an entity that a repository read or wrote.
 func (s *State) facts() *rowFacts {
-	return &rowFacts{key: entity.Key{s.Key.Partition, s.Row}, partial: s.Partial, incarnation: s.Incarnation, carried: s.Carried, kept: s.Kept}
+	return &rowFacts{key: entity.Key{Partition: s.Key.Partition, Row: s.Row}, partial: s.Partial, incarnation: s.Incarnation, carried: s.Carried, kept: s.Kept}
 }
 
 // facts returns what v keeps about its row, nil for a struct that keeps nothing or embeds no Meta.
@@ -148,10 +148,10 @@ func (f *rowFacts) onto(w *Write) {
 		return
 	}
 	w.Marked = true
-	w.System = append(w.System, entity.Property{rows.Incarnation, entity.String(f.incarnation)})
+	w.System = append(w.System, entity.Property{Name: rows.Incarnation, Value: entity.String(f.incarnation)})
 	if w.Verb == wire.VerbMerge {
 		// A merge does not update the copies, so it clears the list of copies, which would otherwise be wrong.
-		w.System = append(w.System, entity.Property{rows.Copies, entity.String("")})
+		w.System = append(w.System, entity.Property{Name: rows.Copies, Value: entity.String("")})
 	}
 }
 

@@ -236,10 +236,10 @@ func planOf(expr odata.Expr) (Plan, error) {
 	classed := odata.Classify(expr)
 	p := Plan{Class: classed.Class, Filter: string(text), Reason: classed.Reason, empty: classed.Empty}
 	for _, row := range classed.Keys {
-		p.Keys = append(p.Keys, entity.Key{classed.PartitionKey, row})
+		p.Keys = append(p.Keys, entity.Key{Partition: classed.PartitionKey, Row: row})
 	}
 	if p.Class == odata.PointQuery && classed.Exact {
-		p.point = &entity.Key{classed.PartitionKey, classed.RowKey}
+		p.point = &entity.Key{Partition: classed.PartitionKey, Row: classed.RowKey}
 	}
 	return p, nil
 }

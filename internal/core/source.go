@@ -205,7 +205,7 @@ func (r *Row) Clone() *Row {
 // set fills r with a row that was read.
 func (r *Row) set(row *rowreader.Row[entity.Property]) {
 	*r = Row{
-		Key: entity.Key{row.Partition, row.Row}, ETag: azcore.ETag(row.ETag), Timestamp: row.Timestamp, WriteID: row.WriteID,
+		Key: entity.Key{Partition: row.Partition, Row: row.Row}, ETag: azcore.ETag(row.ETag), Timestamp: row.Timestamp, WriteID: row.WriteID,
 		System: row.System, Properties: row.Properties, Problem: row.Problem, Lossy: row.Lossy,
 	}
 }
