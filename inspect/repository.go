@@ -267,14 +267,16 @@ type claimed struct {
 }
 
 func newTaken(most int) *taken {
-	return &taken{seed: maphash.MakeSeed(), filter: make([]uint64, most/4+1), room: most, suspects: map[uint64]struct{}{}, by: map[spot]*claimed{}}
+	return &taken{seed: maphash.MakeSeed(), filter: make([]uint64, most/64*filterBits+filterBits), room: most, suspects: map[uint64]struct{}{}, by: map[spot]*claimed{}}
 }
 
 // spotOf returns where a copy is wanted, with the table's name in lower case, since table names ignore case.
 func spotOf(w wanted) spot { return spot{strings.ToLower(w.table), w.key} }
 
 const (
-	// filterHashes is the number of bits that a key sets. The filter has 16 bits for each key: of 10 million keys, it suspects some 600 in vain.
+	// filterBits is the number of bits of the filter for each key, and filterHashes how many of them a key sets. So of a million different
+	// keys, the filter suspects none, and of 10 million some 3,500.
+	filterBits   = 12
 	filterHashes = 8
 	// mostSuspects limits the suspects, and mostCompared the bytes for their keys.
 	mostSuspects = 100_000
