@@ -17,7 +17,10 @@ import (
 func TestMemory(t *testing.T) {
 	const limit, growth = 48 << 20, 3 << 20
 	sizes := []int{10_000, 100_000}
-	if harness.Thorough() {
+	switch {
+	case testing.Short():
+		sizes = []int{5_000, 20_000}
+	case harness.Thorough():
 		sizes = []int{10_000, 100_000, 300_000, 1_000_000}
 	}
 	least := int64(limit)
