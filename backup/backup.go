@@ -92,6 +92,7 @@ type backing struct {
 	tables  []*tables.Table
 	journal header
 	base    *contents // nil for none
+	read    int       // bytes of the journal that were read
 
 	number  atomic.Int64 // number of the last entry in the journal
 	entries []entry      // under run.mu
@@ -375,8 +376,8 @@ func (b *backing) finish(ctx context.Context) error {
 	if err != nil {
 		return errs.Invalid(b.op, err)
 	}
-	if len(sealed) > maxManifest {
-		return errs.InvalidIn(b.op, b.name, "the manifest has %d bytes, and at most %d are allowed; set Options.ChunkBytes to more, or back up fewer tables at once", len(sealed), maxManifest)
+	if n := 1 + len(m.entries) + len(m.blobs); len(sealed) > maxManifest || n > maxLines {
+		return errs.InvalidIn(b.op, b.name, "the manifest has %d bytes and %d lines, and at most %d and %d are allowed; set Options.ChunkBytes to more, or back up fewer tables at once", len(sealed), n, maxManifest, maxLines)
 	}
 	b.vault.objects.flush()
 	if err := b.vault.create(ctx, b.op, manifestName(b.name), sealed); err != nil {

@@ -164,17 +164,7 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 		if e.Rows == 0 {
 			return nil
 		}
-		lines, err := v.lines(ctx, opVerify, e)
-		n := int64(0)
-		if err == nil {
-			err = v.rows(opVerify, e, lines, func(row storedRow) error {
-				if why := uncopied(row); why != nil {
-					return r.leaveOut(ctx, Difference{Kind: LeftOut, Table: c.Tables[e.Table], Key: row.key, Err: why})
-				}
-				n++
-				return nil
-			})
-		}
+		n, err := r.verify(ctx, v, c.Tables[e.Table], e)
 		return check(c.Tables[e.Table], e.At.From, e.Chunk, n, err)
 	}); err != nil {
 		return r.end(false).Report, err
@@ -191,6 +181,22 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 		return r.end(false).Report, err
 	}
 	return r.end(true).Report, first
+}
+
+// verify checks a chunk of a table, and returns the number of rows that Restore can write.
+func (r *run) verify(ctx context.Context, v *Vault, table string, e *entry) (n int64, err error) {
+	lines, err := v.lines(ctx, opVerify, e)
+	if err != nil {
+		return 0, err
+	}
+	err = v.rows(opVerify, e, lines, func(row storedRow) error {
+		if why := uncopied(row); why != nil {
+			return r.leaveOut(ctx, Difference{Kind: LeftOut, Table: table, Key: row.key, Err: why})
+		}
+		n++
+		return nil
+	})
+	return n, err
 }
 
 // Compare compares a table of a backup with an existing table, as the function Compare does with two tables;

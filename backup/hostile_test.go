@@ -186,6 +186,8 @@ func TestHostile(t *testing.T) {
 		"a blob of no set":     withBlob(object{"i": 1, "k": "x"}),
 		"a header in metadata": withBlob(object{"i": 0, "k": "x", "m": object{"tpkey": "a\r\nX-Ms-Lease-Id: 1"}}),
 		"a large part":         withBlob(object{"i": 0, "k": "x", "p": []object{{"b": 1 << 30, "s": 1, "h": sumOf(nil), "c": sumOf(nil)}}}),
+		"many objects":         withBlob(object{"i": 0, "k": "x", "p": make([]object, 200_000)}),
+		"a long line":          withBlob(object{"i": 0, "k": strings.Repeat("x", 9<<20)}),
 		"a name with an escape": func(t *testing.T, folder string) {
 			forge(t, folder, func(h object, entries []object) []object {
 				h["tables"] = append(h["tables"].([]any), "a\x1b[2J")

@@ -75,7 +75,9 @@ func (b *backing) resume(ctx context.Context, run string) error {
 		if err != nil {
 			return b.vault.failed(b.op, b.name, err)
 		}
-		names = append(names, name)
+		if names = append(names, name); len(names) > maxLines {
+			return damaged(b.op, journalName(b.name), "the journal has more than %d objects", maxLines)
+		}
 	}
 	slices.Sort(names) // if a blob has two entries, the later one counts
 	for _, name := range names {
@@ -121,7 +123,13 @@ func (b *backing) readEntry(ctx context.Context, name string) error {
 		return b.vault.failed(b.op, name, err)
 	}
 	j := journaled{entry: &entry{}}
+	if b.read += len(sealed); b.read > maxManifest {
+		return damaged(b.op, name, "the journal has more than %d bytes", maxManifest)
+	}
 	text, err := unseal(sealed)
+	if err == nil {
+		err = checkLines(slices.Concat([]byte("\n"), text)) // the first line of a manifest is its header
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &j)
 	}

@@ -57,12 +57,15 @@ type TableSummary struct {
 const (
 	formatVersion = 1
 	magic         = "tablepatterns backup 1 "
-	// maxManifest limits the size of a manifest. It is enough for about a million chunks.
+	// maxManifest limits the size of a manifest, and maxLines the number of its lines. They are enough for about a million chunks.
 	maxManifest = 512 << 20
+	maxLines    = 2 << 20
 	// maxLeft limits how many keys of left out rows an entry of the journal holds, and how many a manifest holds for a table.
 	maxLeft = 100
-	// maxEntry limits the size of an entry of the journal.
-	maxEntry = 8 << 20
+	// maxEntry limits the size of an entry of the journal and of a line of a manifest, and maxObjects the JSON objects in it: an object of
+	// a few bytes of text takes much more memory than its text.
+	maxEntry   = 8 << 20
+	maxObjects = 4 * maxBlobParts
 	// minLine is the size in bytes of the shortest line: that of a row with empty keys and no properties.
 	minLine = 32
 	// maxLine exceeds the size of the largest line: a row of 1 MiB whose characters are all escaped.
@@ -218,10 +221,27 @@ func (c *contents) encode() ([]byte, error) {
 	return seal(text.Bytes()), nil
 }
 
+// checkLines returns an error for a text that would take much more memory than itself when it is decoded.
+func checkLines(text []byte) error {
+	n := 0
+	for line := range bytes.Lines(text) {
+		if n++; n > maxLines {
+			return fmt.Errorf("it has more than %d lines", maxLines)
+		}
+		if objects := bytes.Count(line, []byte("{")); n > 1 && (len(line) > maxEntry || objects > maxObjects) {
+			return fmt.Errorf("its line %d has %d bytes and %d objects, over the limit of %d or %d", n, len(line), objects, maxEntry, maxObjects)
+		}
+	}
+	return nil
+}
+
 // decodeManifest decodes a manifest, and returns an error for one that Backup cannot have written.
 func decodeManifest(sealed []byte) (*contents, error) {
 	text, err := unseal(sealed)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkLines(text); err != nil {
 		return nil, err
 	}
 	c := &contents{}

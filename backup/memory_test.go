@@ -20,7 +20,10 @@ const (
 func TestMemory(t *testing.T) {
 	const limit = 16 << 20
 	sizes := []int{10_000, 40_000}
-	if harness.Thorough() {
+	switch {
+	case testing.Short():
+		sizes = []int{5_000, 20_000}
+	case harness.Thorough():
 		sizes = []int{10_000, 100_000, 1_000_000}
 	}
 	for _, n := range sizes {

@@ -64,10 +64,10 @@ func TestNoRegularFile(t *testing.T) {
 			names[path.Dir(name)] = true
 		}
 	}
-	for kind, replace := range map[string]func(path string) error{
-		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
-		"loop":      func(path string) error { return os.Symlink(filepath.Base(path), path) },
+	for kind, replace := range map[string]func(at string) error{
+		"pipe":      func(at string) error { return syscall.Mkfifo(at, 0o600) },
+		"directory": func(at string) error { return os.Mkdir(at, 0o700) },
+		"loop":      func(at string) error { return os.Symlink(filepath.Base(at), at) },
 		"socket":    socketAt,
 	} {
 		for name := range names {
@@ -103,7 +103,7 @@ func TestNoRegularFile(t *testing.T) {
 }
 
 // socketAt makes a socket. It binds a short name first, since the names of sockets are limited.
-func socketAt(path string) error {
+func socketAt(at string) error {
 	short, err := os.MkdirTemp("", "")
 	if err != nil {
 		return err
@@ -114,5 +114,5 @@ func socketAt(path string) error {
 		return err
 	}
 	name := filepath.Join(short, "s")
-	return errors.Join(syscall.Bind(s, &syscall.SockaddrUnix{Name: name}), syscall.Close(s), os.Rename(name, path))
+	return errors.Join(syscall.Bind(s, &syscall.SockaddrUnix{Name: name}), syscall.Close(s), os.Rename(name, at))
 }

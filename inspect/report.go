@@ -182,7 +182,7 @@ type Schema struct {
 	// For each such key, Rebuild writes the copy of one row and reports the other rows.
 	TakenKeys       []TakenKey `json:"takenKeys"`
 	OtherTakenKeys  int64      `json:"otherTakenKeys"`
-	KeysNotCompared int64      `json:"keysNotCompared"` // number of keys beyond Options.MaxKeys
+	KeysNotCompared int64      `json:"keysNotCompared"` // number of keys beyond Options.MaxKeys, and of keys beyond some 50,000 that two rows want
 	Rebuild         Cost       `json:"rebuild"`
 }
 

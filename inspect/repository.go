@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -178,7 +179,7 @@ func (j *repositoryJudge[T]) garbled(e *tables.Error) {
 // page implements judge.
 func (j *repositoryJudge[T]) page() { j.cost.page() }
 
-// confirm implements judge: if hashes of keys were equal, it scans again and compares the keys themselves.
+// confirm implements judge: if two rows may want a key, it scans again and compares the keys themselves.
 func (j *repositoryJudge[T]) confirm(ctx context.Context, s *scan) error {
 	if !j.keys.doubtful() {
 		return nil
@@ -240,16 +241,17 @@ type wanted struct {
 	by      tables.Key // the entity, or the row
 }
 
-// taken finds keys that several rows want. The first scan keeps a hash of 64 bits for each key; the second compares the keys whose hashes
-// occurred twice.
+// taken finds keys that several rows want, in bounded memory. The first scan adds each key to a Bloom filter, which suspects the keys that are
+// wanted twice and very few others; the second compares the suspects.
 type taken struct {
-	seed    maphash.Seed
-	most    int
-	seen    map[uint64]struct{}
-	skipped int64
-	equal   map[uint64]bool // hashes that occurred twice
+	seed     maphash.Seed
+	filter   []uint64
+	room     int // number of keys that the filter still takes
+	skipped  int64
+	suspects map[uint64]struct{} // hashes
 
-	by map[spot]*claimed
+	by    map[spot]*claimed
+	bytes int // of memory that the map by takes, about
 }
 
 // spot is a key in a table.
@@ -267,49 +269,82 @@ type claimed struct {
 }
 
 func newTaken(most int) *taken {
-	return &taken{seed: maphash.MakeSeed(), most: most, seen: map[uint64]struct{}{}, equal: map[uint64]bool{}, by: map[spot]*claimed{}}
+	return &taken{seed: maphash.MakeSeed(), filter: make([]uint64, most/64*filterBits+filterBits), room: most, suspects: map[uint64]struct{}{}, by: map[spot]*claimed{}}
 }
 
 // spotOf returns where a copy is wanted, with the table's name in lower case, since table names ignore case.
 func spotOf(w wanted) spot { return spot{strings.ToLower(w.table), w.key} }
 
-// mostEqual limits the hashes that occurred twice, and so the memory of the second scan.
-const mostEqual = 100_000
+const (
+	// filterBits is the number of bits of the filter for each key, and filterHashes how many of them a key sets. So of a million different
+	// keys, the filter suspects none, and of 10 million some 3,500.
+	filterBits   = 12
+	filterHashes = 8
+	// mostSuspects limits the suspects, and mostCompared the bytes for their keys.
+	mostSuspects = 100_000
+	mostCompared = 32 << 20
+)
+
+// bit returns the word and the bit of the filter that a hash sets at a turn.
+func (t *taken) bit(h uint64, turn int) (word, mask uint64) {
+	step := h>>32 | h<<32 | 1
+	at, _ := bits.Mul64(h+uint64(turn)*step, uint64(len(t.filter))*64)
+	return at / 64, 1 << (at % 64)
+}
+
+// holds reports whether the filter has the key with a hash, or seems to.
+func (t *taken) holds(h uint64) bool {
+	for turn := range filterHashes {
+		if word, mask := t.bit(h, turn); t.filter[word]&mask == 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // add records a key of the first scan.
 func (t *taken) add(w wanted) {
 	h := maphash.Comparable(t.seed, spotOf(w))
-	if _, twice := t.seen[h]; twice {
-		if len(t.equal) < mostEqual || t.equal[h] {
-			t.equal[h] = true
-		} else {
+	switch _, suspect := t.suspects[h]; {
+	case suspect:
+	case t.holds(h):
+		if len(t.suspects) == mostSuspects {
 			t.skipped++
+			return
 		}
-		return
-	}
-	if len(t.seen) >= t.most {
+		t.suspects[h] = struct{}{}
+	case t.room == 0:
 		t.skipped++
-		return
+	default:
+		t.room--
+		for turn := range filterHashes {
+			word, mask := t.bit(h, turn)
+			t.filter[word] |= mask
+		}
 	}
-	t.seen[h] = struct{}{}
 }
 
-// doubtful reports whether a second scan is needed. It frees the hashes of the first.
+// doubtful reports whether a second scan is needed. It frees the filter.
 func (t *taken) doubtful() bool {
-	t.seen = nil
-	return len(t.equal) > 0
+	t.filter = nil
+	return len(t.suspects) > 0
 }
 
 // confirm records a key of the second scan.
 func (t *taken) confirm(w wanted) {
 	at := spotOf(w)
-	if !t.equal[maphash.Comparable(t.seed, at)] {
+	if _, suspect := t.suspects[maphash.Comparable(t.seed, at)]; !suspect {
 		return
 	}
 	c := t.by[at]
 	if c == nil {
+		if t.bytes > mostCompared {
+			t.skipped++
+			return
+		}
 		c = &claimed{table: w.table}
 		t.by[at] = c
+		t.bytes += 400 + len(at.table) + len(at.key.Partition) + len(at.key.Row)
 	}
 	if c.wanted > 0 && c.last == w.by && c.patterns[len(c.patterns)-1] == w.pattern {
 		return // the same entity wants the key twice
@@ -318,8 +353,9 @@ func (t *taken) confirm(w wanted) {
 		c.patterns = append(c.patterns, w.pattern)
 	}
 	c.last = w.by
-	if c.wanted++; len(c.by) < mostExamples {
+	if c.wanted++; len(c.by) < mostExamples && t.bytes <= mostCompared {
 		c.by = append(c.by, keyOf(w.by))
+		t.bytes += 64 + len(w.by.Partition) + len(w.by.Row)
 	}
 }
 

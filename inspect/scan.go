@@ -185,7 +185,7 @@ type Options struct {
 	// MaxProperties is how many names of properties are counted one by one (default 1,000).
 	MaxProperties int
 	// MaxKeys is how many keys of index copies and rows Repository remembers to find those that two rows want (default 10,000,000), with
-	// some 20 bytes each. Further keys are not compared, and Schema.KeysNotCompared counts them.
+	// 12 bits each. Further keys are not compared, and Schema.KeysNotCompared counts them.
 	MaxKeys int
 }
 

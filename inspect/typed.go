@@ -200,7 +200,7 @@ func warn(r *Report) {
 			add("entities that the index %s refuses: %d", x.Pattern, x.Rows)
 		}
 		if s.KeysNotCompared > 0 {
-			add("index keys that were not compared with others: %d; raise Options.MaxKeys", s.KeysNotCompared)
+			add("index keys that were not compared with others: %d; raise Options.MaxKeys, or first correct the keys that two rows want", s.KeysNotCompared)
 		}
 	}
 	if t := r.Type; t != nil {

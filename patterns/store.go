@@ -68,7 +68,7 @@ type StoreOptions struct {
 	// error for a name that the program does not know, since names come from messages and may be forged. Run
 	// calls it for one name at a time. A repository stays in the Store until the process ends. If
 	// OpenRepository is nil or returns an error, the change waits for a worker that knows the repository, up to
-	// WorkerOptions.DeploymentTimeout; then its message is poisoned.
+	// WorkerOptions.PostponeTimeout; then its message is poisoned.
 	OpenRepository func(name string) error
 }
 

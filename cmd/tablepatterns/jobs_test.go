@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -227,4 +228,21 @@ func TestBlobs(t *testing.T) {
 	if _, failed := s.run(exitError, "backup", "tuesday", "Staff", "--folder", folder, "--blobs", "photos"); !strings.Contains(failed, "NAME=TABLE,CONTAINER,PREFIX") {
 		t.Error(failed)
 	}
+}
+
+// TestLeftOut: a row that no table of the service stores is printed by every command that leaves it out, and the exit code says so.
+func TestLeftOut(t *testing.T) {
+	s := newShell(t)
+	s.fill("Orders", 3)
+	harness.Damaged(`c1@contoso.com"`, `c1@contoso.com","a-b":1`)(&s.service.ClientOptions)
+	folder := t.TempDir()
+	for _, args := range [][]string{{"backup", "monday", "Orders", "--folder", folder}, {"copy", "Orders", "Copied", "--create"}} {
+		if text, _ := s.run(exitDifference, args...); !strings.Contains(text, "left out: ") || !strings.Contains(text, `"O-000001"`) || !strings.Contains(text, "a-b") {
+			t.Error(text)
+		}
+	}
+	if text, _ := s.run(exitOK, "verify", "monday", "--folder", folder); !strings.Contains(text, "1 rows were left out of the backup") {
+		t.Error(text)
+	}
+	s.run(exitOK, "restore", "monday", "--folder", folder, "--table", "Orders=Restored", "--create")
 }

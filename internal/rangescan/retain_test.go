@@ -14,10 +14,10 @@ import (
 func TestRangeKeepsNoPage(t *testing.T) {
 	const pages = 100
 	var held atomic.Int64
-	type page struct{ rows [1 << 16]byte }
+	type page [1 << 16]byte
 	scan := rangescan.New([]rangescan.Range{{}}, rangescan.State{}, rangescan.Options{Readers: 1, Together: true},
 		func(_ context.Context, _ rangescan.Leg, token string, accept func(rangescan.Key) bool) (*page, string, error) {
-			p := &page{}
+			p := new(page)
 			held.Add(1)
 			runtime.AddCleanup(p, func(int) { held.Add(-1) }, 0)
 			n := len(token)
