@@ -37,7 +37,7 @@ import (
 //
 // A value that is written reads back equal, or the write is refused. Exceptions are the sign of a zero, which the
 // service may lose, the bits of a NaN, and fields that are tagged json or are TextMarshalers, whose own encoding may
-// lose something. A Codec is immutable and safe for concurrent use.
+// lose something; each write decodes what they encode to, and returns ErrInvalid if that fails. A Codec is immutable and safe for concurrent use.
 type Codec[T any] struct{ raw *RawCodec }
 
 // NewCodec returns a codec of T. It returns ErrWiring, naming the field, if a field cannot be stored.
