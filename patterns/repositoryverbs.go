@@ -34,8 +34,11 @@ func (r *Repository[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
 }
 
 // Upsert inserts the entity or overwrites it whatever its version; concurrent changes are lost. It reads the
-// stored entity first to know which index rows to remove. Requests: those of Insert, and 1 more; again after
-// each conflict.
+// stored entity first to know which index rows to remove.
+//
+// Like ReplaceUnconditional and DeleteUnconditional, it also replaces a row that cannot be decoded, with the copies whose
+// keys follow from its other properties; Repair removes the copies that remain. Requests: those of Insert, and 1 more;
+// again after each conflict, and for the copies of a row that cannot be decoded.
 func (r *Repository[T]) Upsert(ctx context.Context, v *T) error {
 	return r.engine.Upsert(ctx, untyped(v))
 }
@@ -64,9 +67,10 @@ func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key)
 	return r.engine.DeleteUnconditional(ctx, key)
 }
 
-// Merge writes the named properties (all of v's if none are named) and does not change the entity's other
-// properties. It returns ErrConflict if the entity has changed since it was read. Name the properties if the
-// entity was read through a projection. Merge returns ErrInvalid if a pattern, such as encryption, cannot store
+// Merge writes the named properties, all that T stores if none is named, and does not change the entity's other
+// properties. It returns ErrConflict if the entity has changed since it was read, and ErrInvalid for a property
+// without a value, which a merge cannot remove: see tables.Rows.Merge. Name the properties if the entity was read
+// through a projection. v also gets the properties that patterns complete. Merge returns ErrInvalid if a pattern, such as encryption, cannot store
 // some properties without the others. Requests: those of Insert, and 1 more to read the whole entity, on which
 // its copies depend; 1 in all for an entity that was read whole in a repository without patterns.
 func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) error {

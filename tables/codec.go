@@ -30,7 +30,7 @@ import (
 //
 // A value that is written reads back equal, or the write is refused. Exceptions are the sign of a zero, which the
 // service may lose, the bits of a NaN, and fields that are tagged json or are TextMarshalers, whose own encoding may
-// lose something. A Codec is immutable and safe for concurrent use.
+// lose something; each write decodes what they encode to, and returns ErrInvalid if that fails. A Codec is immutable and safe for concurrent use.
 type Codec[T any] core.Codec
 
 func (c *Codec[T]) core() *core.Codec { return (*core.Codec)(c) }

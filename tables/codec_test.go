@@ -1,6 +1,7 @@
 package tables_test
 
 import (
+	"database/sql"
 	"fmt"
 	"math"
 	"net/netip"
@@ -200,6 +201,8 @@ func TestCodecRefusesTypes(t *testing.T) {
 	codecError[one[complex128]](t, ".V", "complex128")
 	codecError[one[uintptr]](t, ".V", "uintptr")
 	codecError[one[any]](t, ".V", "interface")
+	codecError[one[sql.NullString]](t, ".V", "NullString", "json")
+	codecError[one[sql.Null[int]]](t, ".V", "Null", "json")
 	codecError[one[error]](t, ".V", "error")
 	codecError[one[**int]](t, ".V", "*int")
 	codecError[one[map[string]tables.Value]](t, ".V", "map")
