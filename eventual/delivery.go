@@ -204,7 +204,7 @@ func (d *delivery) finish() string {
 // settled notes that the message, which may have been postponed before, is handled or poisoned.
 func (d *delivery) settled() {
 	if oldest, ok := d.postponed.remove(d.raw.id); ok {
-		d.observe(oldest)
+		_ = d.observePostponed(oldest) // an error is about the meters of the program
 	}
 }
 

@@ -120,16 +120,16 @@ func (d *delivery) postpone(line telemetry.Line) {
 		d.logged(d.holding.own, line, d.about(d.signals.Error(d.err), "delay", delay, "until", d.message.Sent.Add(d.options.PostponeTimeout))...)
 	}
 	recorded := d.release(delay, text) && text != ""
-	d.observe(d.postponed.add(d.raw.id, d.message.Sent, recorded))
+	_ = d.observePostponed(d.postponed.add(d.raw.id, d.message.Sent, recorded)) // an error is about the meters of the program
 }
 
-// observe sets the gauge for the age of the oldest postponed message.
-func (d *delivery) observe(oldest time.Time) {
+// observePostponed sets the gauge for the age of the oldest postponed message.
+func (s *session) observePostponed(oldest time.Time) error {
 	age := time.Duration(0)
 	if !oldest.IsZero() {
 		age = max(0, time.Since(oldest))
 	}
-	_ = d.signals.Observe(d.session, telemetry.QueuePostponed, age.Seconds(), telemetry.AttrQueue, d.queue.name) // without meters there is nothing to set
+	return s.signals.Observe(s, telemetry.QueuePostponed, age.Seconds(), telemetry.AttrQueue, s.queue.name)
 }
 
 // postponement returns the delay of a message that was postponed waits times before: it begins at the visibility timeout and doubles up to
@@ -184,6 +184,13 @@ func (p *postponed) remove(id string) (oldest time.Time, ok bool) {
 	}
 	delete(p.all, id)
 	return p.oldest(), true
+}
+
+// since returns when the oldest postponed message was sent, the zero time for none.
+func (p *postponed) since() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.oldest()
 }
 
 // unrecorded returns how many postponements of a message are missing in the message itself.

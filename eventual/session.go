@@ -334,5 +334,6 @@ func (s *session) measure(ctx context.Context) error {
 	}
 	return errors.Join(s.signals.Observe(s, telemetry.QueueMessages, float64(length), telemetry.AttrQueue, q.name),
 		s.signals.Observe(s, telemetry.QueueOldest, age.Seconds(), telemetry.AttrQueue, q.name),
+		s.observePostponed(s.postponed.since()),
 		s.signals.Observe(s, telemetry.QueuePoisoned, float64(poisoned), telemetry.AttrQueue, q.name))
 }

@@ -47,8 +47,3 @@
 // When entities in several partitions must change atomically: Azure Tables has no such transaction. The pattern
 // packages for other partitions are eventually consistent.
 package patterns
-
-import "github.com/tablepatterns/tablepatterns/internal/rows"
-
-// pass opens the raw surface of package tables.
-const pass = rows.Open

@@ -100,8 +100,8 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	if err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
-	eventual.OpenRepositories(pass, queue, options.OpenRepository)
-	s.intents, s.runner = queue, eventual.RunnerOf(pass, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
+	eventual.OpenRepositories(rows.Open, queue, options.OpenRepository)
+	s.intents, s.runner = queue, eventual.RunnerOf(rows.Open, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
 	if options.OpenRepository != nil {
 		s.knowQueue(queue) // repositories that are made later need the queue
 	}
@@ -257,7 +257,7 @@ func (s *Store) knowTable(t *core.Table) {
 }
 
 func (s *Store) knowQueue(q *eventual.Queue) {
-	s.uses.Add(readiness.Entry{ID: queueID(q), Create: q.CreateIfMissing, Parts: eventual.ResourcesOf(pass, q)})
+	s.uses.Add(readiness.Entry{ID: queueID(q), Create: q.CreateIfMissing, Parts: eventual.ResourcesOf(rows.Open, q)})
 }
 
 func queueID(q *eventual.Queue) readiness.ID {
