@@ -43,16 +43,16 @@ import (
 // names, keys and callbacks of the caller alone. A type that holds a client, a credential, a registry, a repository or a table is not one of
 // them, nor is one that holds what the program has stored.
 const harmlessTypes = `
-driver.Host driver.Layout driver.Authentication tables.RawMeaning tables.Internals patterns.Pattern
-eventual.Handler archive.Destination archive.Files archive.Part dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
-tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.FindingKind patterns.RewriteJob
+driver.Host driver.Layout driver.Authentication patterns.Pattern
+eventual.Handler archive.Destination archive.Files archive.Part dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper largeentities.Sealer
+entity.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind entity.Type tables.QueryClass patterns.FindingKind patterns.RewriteJob
 backup.Existing backup.DifferenceKind access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
 compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part compoundkey.OneOrMany heterogeneous.VersionError`
 
 // valueTypes are exported types whose purpose is to carry the program's own values, as they are: their texts show them, as those of a
 // string do. They hold no key.
 const valueTypes = `
-tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page tables.Row tables.RawWrite tables.RawChangeSet tables.RawUnit driver.Change driver.ChangeState driver.Copy driver.RowOperation driver.Beside
+entity.Entity entity.Value entity.Property entity.Properties entity.Condition tables.Page driver.Change driver.ChangeState driver.Copy driver.RowOperation driver.Beside
 driver.ApplyOptions driver.OutsideCopy driver.Reading driver.LaidOut driver.FurtherRow driver.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
 relationships.Joined logdata.Record eventual.Message eventual.PoisonMessage`
 
