@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -65,14 +69,29 @@ func TestReady(t *testing.T) {
 
 // TestReadyDenied: a resource that the credential may not read is named with the role that is missing.
 func TestReadyDenied(t *testing.T) {
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(harness.InProcess(t, func(req *http.Request) (*http.Response, error) {
+	endpoints := tables.AccountEndpoints("contoso")
+	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}, Transport: harness.Transport(func(req *http.Request) (*http.Response, error) {
 		return harness.Reply(req, http.StatusForbidden, `{"odata.error":{"code":"AuthorizationPermissionMismatch","message":{"lang":"en-US","value":"no"}}}`, "Content-Type", "application/json"), nil
-	}), "contoso", nil))
-	store.Table("Persons")
-	err := store.Ready(t.Context())
-	if !errors.Is(err, tables.ErrDenied) || !strings.Contains(err.Error(), "table Persons cannot be read; give the program the role Storage Table Data Contributor") {
-		t.Error(err)
+	})}}
+	for want, account := range map[string]*tables.Account{
+		"give the program the role Storage Table Data Contributor": harness.Must[*tables.Account](t)(tables.NewAccount(endpoints, readyToken{}, options)),
+		"a role does not help a key":                               harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, "contoso", "c29tZSBrZXk=", options)),
+		"a role does not help a signature":                         harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(endpoints, "sv=2019-02-02&sig=x", options)),
+	} {
+		store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+		store.Table("Persons")
+		err := store.Ready(t.Context())
+		if !errors.Is(err, tables.ErrDenied) || !strings.Contains(err.Error(), "table Persons cannot be read; ") || !strings.Contains(err.Error(), want) {
+			t.Error(err)
+		}
 	}
+}
+
+// readyToken is a credential of tokens that the service refuses.
+type readyToken struct{}
+
+func (readyToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "x", ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
 // twoTeams is a store with two repositories whose index has lost a row each.
