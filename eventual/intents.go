@@ -261,8 +261,7 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 		q.signals().Log(ctx, telemetry.LineIntentOld, q.name, append(aboutIntent(q, &intent), slog.Duration("age", age.Round(time.Second)), slog.Int("dequeues", m.Dequeues))...)
 	}
 	err := q.reconcileAll(ctx, body.intent())
-	switch {
-	case err == nil && m.holding.lease.Unsure():
+	if err == nil && m.holding.lease.Unsure() {
 		return verdict.Verdict{Action: verdict.Leave}, nil
 	}
 	// The owner of a duplicate key may be releasing it in a change whose writer has died. The message of that change is

@@ -60,7 +60,7 @@ const readTogether = 3
 // readAll reads lists of one partition. Requests: 1 for each list if there are less than readTogether or the table is
 // on Cosmos DB; otherwise 1, and 1 for each list that this request has not found completely.
 func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error) {
-	lists, errs := make([]*list, len(places)), make([]error, len(places))
+	lists, failures := make([]*list, len(places)), make([]error, len(places))
 	if err := r.readRange(ctx, places, lists); err != nil {
 		return nil, err
 	}
@@ -71,12 +71,12 @@ func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error)
 			continue
 		}
 		running.Go(func() error {
-			lists[i], errs[i] = r.read(ctx, place)
+			lists[i], failures[i] = r.read(ctx, place)
 			return nil
 		})
 	}
-	_ = running.Wait() // always nil; errs has the errors
-	return lists, cmp.Or(errs...)
+	_ = running.Wait() // always nil; failures has the errors
+	return lists, cmp.Or(failures...)
 }
 
 // readRange reads several lists by one query over the range of their keys. It reads only one page, of twice as many

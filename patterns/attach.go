@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,10 +100,7 @@ func erased[T any](p *driver.Implementation[T], table *core.Table) *engine.Patte
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
 	}
 	if o := p.Outside; o != nil {
-		e.Outside = &engine.Outside{Table: (*core.Table)(o.Table), Owns: o.Owns, ReservationTerm: o.ReservationTerm}
-		if o.Table == nil {
-			e.Outside.Table = table
-		}
+		e.Outside = &engine.Outside{Table: cmp.Or((*core.Table)(o.Table), table), Owns: o.Owns, ReservationTerm: o.ReservationTerm}
 		if o.Copies != nil {
 			e.Outside.Copies = func(v any) ([]driver.OutsideCopy, error) { return o.Copies(v.(*T)) }
 		}

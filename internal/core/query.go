@@ -52,6 +52,8 @@ func All[T any](ctx context.Context, q Query) iter.Seq2[*T, error] {
 // The methods of Query are not inlined: the compiler would compile their code again for each type of entity. Package tables describes
 // those that limit a query.
 
+// Partition is tables.Query.Partition.
+//
 //go:noinline
 func (q Query) Partition(key string) Query {
 	n := q.query()
@@ -59,6 +61,8 @@ func (q Query) Partition(key string) Query {
 	return Query{&n}
 }
 
+// Row is tables.Query.Row.
+//
 //go:noinline
 func (q Query) Row(key string) Query {
 	n := q.query()
@@ -66,6 +70,8 @@ func (q Query) Row(key string) Query {
 	return Query{&n}
 }
 
+// Rows is tables.Query.Rows.
+//
 //go:noinline
 func (q Query) Rows(span compoundkey.Span) Query {
 	n := q.query()
@@ -73,6 +79,8 @@ func (q Query) Rows(span compoundkey.Span) Query {
 	return Query{&n}
 }
 
+// Where is tables.Query.Where.
+//
 //go:noinline
 func (q Query) Where(conditions ...entity.Condition) Query {
 	n := q.query()
@@ -80,6 +88,8 @@ func (q Query) Where(conditions ...entity.Condition) Query {
 	return Query{&n}
 }
 
+// Filter is tables.Query.Filter.
+//
 //go:noinline
 func (q Query) Filter(expression string) Query {
 	n := q.query()
@@ -87,6 +97,8 @@ func (q Query) Filter(expression string) Query {
 	return Query{&n}
 }
 
+// Select is tables.Query.Select.
+//
 //go:noinline
 func (q Query) Select(properties ...string) Query {
 	n := q.query()
@@ -94,6 +106,8 @@ func (q Query) Select(properties ...string) Query {
 	return Query{&n}
 }
 
+// Top is tables.Query.Top.
+//
 //go:noinline
 func (q Query) Top(top int) Query {
 	n := q.query()
@@ -101,6 +115,8 @@ func (q Query) Top(top int) Query {
 	return Query{&n}
 }
 
+// PageSize is tables.Query.PageSize.
+//
 //go:noinline
 func (q Query) PageSize(size int) Query {
 	n := q.query()
@@ -108,6 +124,8 @@ func (q Query) PageSize(size int) Query {
 	return Query{&n}
 }
 
+// AllowTableScan is tables.Query.AllowTableScan.
+//
 //go:noinline
 func (q Query) AllowTableScan() Query {
 	n := q.query()

@@ -153,8 +153,8 @@ func (r *Removal) findingOf(table *core.Table, row *engine.StoredRow) *found {
 	return nil
 }
 
-func (r *Removal) mine(entity entity.Key) bool {
-	return (r.Partitions == nil || slices.Contains(r.Partitions, entity.Partition)) && r.Engine.Schema.Own.Keeps(entity)
+func (r *Removal) mine(key entity.Key) bool {
+	return (r.Partitions == nil || slices.Contains(r.Partitions, key.Partition)) && r.Engine.Schema.Own.Keeps(key)
 }
 
 // named reports whether a key has the form of an index's key: the index's name, alone or with "_" and parts behind it.
