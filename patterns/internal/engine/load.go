@@ -20,9 +20,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// pass opens the raw surface of package tables.
-const pass = rows.Open
-
 // StoredRow is one stored row, with the library's own properties as fields.
 type StoredRow struct {
 	*core.Row

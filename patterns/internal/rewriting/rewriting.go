@@ -13,15 +13,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 )
-
-// pass opens the raw surface of package tables.
-const pass = rows.Open
 
 // Rewriting is a job that rewrites entities that are stored in an old form.
 type Rewriting struct {
