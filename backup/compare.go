@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -189,9 +190,9 @@ func (r *run) verify(ctx context.Context, v *Vault, table string, e *entry) (n i
 	if err != nil {
 		return 0, err
 	}
-	err = v.rows(opVerify, e, lines, func(row storedRow) error {
+	err = v.rows(opVerify, e, lines, func(row *tablerow.Row) error {
 		if why := uncopied(row); why != nil {
-			return r.leaveOut(ctx, Difference{Kind: LeftOut, Table: table, Key: row.key, Err: why})
+			return r.leaveOut(ctx, Difference{Kind: LeftOut, Table: table, Key: row.Key, Err: why})
 		}
 		n++
 		return nil
@@ -277,15 +278,15 @@ func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table
 			if err != nil {
 				return err
 			}
-			if err := v.rows(r.op, p.entry, text, func(row storedRow) error {
-				key := rangescan.Key(row.key)
+			if err := v.rows(r.op, p.entry, text, func(row *tablerow.Row) error {
+				key := rangescan.Key(row.Key)
 				if !p.at.Covers(key) {
 					return nil
 				}
 				if why := unreadable(row); why != nil {
-					return r.found(Difference{Kind: LeftOut, Table: table.Name(), Key: row.key, Err: why})
+					return r.found(Difference{Kind: LeftOut, Table: table.Name(), Key: row.Key, Err: why})
 				}
-				lines = append(lines, line{key, appendLine(nil, key.Partition, key.Row, row.properties)})
+				lines = append(lines, line{key, appendLine(nil, key.Partition, key.Row, row.Properties)})
 				return nil
 			}); err != nil {
 				return err

@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -59,8 +59,8 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	scan := tablescan.Scan[*copied]{
 		Table: (*core.Table)(from), Ranges: ranges, Readers: o.Concurrency, Plain: true,
 		New: func() *copied { return &copied{} },
-		Row: func(_ context.Context, p *copied, row *core.Row) error {
-			if why := uncopied(ofTable(row)); why != nil {
+		Row: func(_ context.Context, p *copied, row *tablerow.Row) error {
+			if why := uncopied(row); why != nil {
 				p.left = append(p.left, Difference{Kind: LeftOut, Table: from.Name(), Key: row.Key, Err: why})
 				return nil
 			}
@@ -97,7 +97,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 
 // copied is a page of rows to write.
 type copied struct {
-	writes  []core.Write
+	writes  []tablerow.Row
 	outside int64
 	left    []Difference // the rows that cannot be copied
 }
@@ -143,22 +143,22 @@ type writer struct {
 }
 
 // row returns the write of a row. The caller must not use properties afterwards.
-func (w *writer) row(key tables.Key, properties tables.Properties) core.Write {
+func (w *writer) row(key tables.Key, properties tables.Properties) tablerow.Row {
 	verb := wire.VerbInsert
 	if w.options.Existing == ReplaceExisting {
 		verb = wire.VerbReplace // without an ETag, a replace inserts the row or overwrites any version
 	}
-	return core.Write{Verb: verb, Key: key, Properties: properties, Plain: true}
+	return tablerow.Row{Verb: verb, Key: key, Properties: properties, Plain: true}
 }
 
 // byKey compares writes by their keys.
-func byKey(a, b core.Write) int {
+func byKey(a, b tablerow.Row) int {
 	return cmp.Or(compoundkey.Compare(a.Key.Partition, b.Key.Partition), compoundkey.Compare(a.Key.Row, b.Key.Row))
 }
 
 // transactions splits writes, which are in the order of their keys, into transactions.
-func transactions(all []core.Write) iter.Seq[[]core.Write] {
-	return func(yield func([]core.Write) bool) {
+func transactions(all []tablerow.Row) iter.Seq[[]tablerow.Row] {
+	return func(yield func([]tablerow.Row) bool) {
 		var line []byte
 		begin, size := 0, 0
 		for i := range all {
@@ -200,7 +200,7 @@ func refusedRow(err error, n int) (at int, why error) {
 //
 // Requests: 1. If a row exists or the response is lost: 1 for each 1,000 rows of the destination between the first and the last key, at
 // most 4; then 1 for each row not found by these; and 1 for the remaining writes.
-func (w *writer) commit(ctx context.Context, writes []core.Write) (err error) {
+func (w *writer) commit(ctx context.Context, writes []tablerow.Row) (err error) {
 	for round := range maxRounds {
 		if round > 0 || w.options.DryRun {
 			if writes, err = w.left(ctx, writes); err != nil || len(writes) == 0 {
@@ -211,7 +211,7 @@ func (w *writer) commit(ctx context.Context, writes []core.Write) (err error) {
 				return nil
 			}
 		}
-		_, err = (*core.Table)(w.table).Commit(ctx, w.op, writes, rowwriter.NewWriteID())
+		_, _, err = (*core.Table)(w.table).Commit(ctx, w.op, writes...)
 		switch {
 		case err == nil:
 			w.count(func(r *Result) {
@@ -245,12 +245,12 @@ func (w *writer) commit(ctx context.Context, writes []core.Write) (err error) {
 }
 
 // left reads the destination and returns the writes that are still to be sent.
-func (w *writer) left(ctx context.Context, writes []core.Write) ([]core.Write, error) {
+func (w *writer) left(ctx context.Context, writes []tablerow.Row) ([]tablerow.Row, error) {
 	there, err := w.there(ctx, writes)
 	if err != nil {
 		return nil, err
 	}
-	var left []core.Write
+	var left []tablerow.Row
 	var scratch []byte
 	var differ []Difference
 	unchanged := 0
@@ -291,7 +291,7 @@ func (w *writer) left(ctx context.Context, writes []core.Write) ([]core.Write, e
 // there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that
 // cannot be read has a nil line. If the destination has many other rows between these keys, it reads each row with a
 // request of its own.
-func (w *writer) there(ctx context.Context, writes []core.Write) (map[string][]byte, error) {
+func (w *writer) there(ctx context.Context, writes []tablerow.Row) (map[string][]byte, error) {
 	wanted := make(map[string]bool, len(writes))
 	for i := range writes {
 		wanted[writes[i].Key.Row] = true

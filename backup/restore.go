@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
-	"github.com/tablepatterns/tablepatterns/internal/rowreader"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -170,7 +170,7 @@ func (d intervals) with(task int) intervals {
 // loaded is a chunk that was read.
 type loaded struct {
 	index   int
-	writes  []core.Write
+	writes  []tablerow.Row
 	outside int64
 	left    []Difference // rows that cannot be restored
 	err     error
@@ -258,19 +258,19 @@ func (x *restoring) load(ctx context.Context, index int) loaded {
 		l.err = err
 		return l
 	}
-	var all []core.Write
-	l.err = x.vault.rows(x.op, t.entry, lines, func(row storedRow) error {
-		if !slices.ContainsFunc(ranges, func(r rangescan.Range) bool { return r.Covers(rangescan.Key(row.key)) }) {
+	var all []tablerow.Row
+	l.err = x.vault.rows(x.op, t.entry, lines, func(row *tablerow.Row) error {
+		if !slices.ContainsFunc(ranges, func(r rangescan.Range) bool { return r.Covers(rangescan.Key(row.Key)) }) {
 			return nil
 		}
 		if why := uncopied(row); why != nil {
-			l.left = append(l.left, Difference{Kind: LeftOut, Table: t.to.table.Name(), Key: row.key, Err: why})
+			l.left = append(l.left, Difference{Kind: LeftOut, Table: t.to.table.Name(), Key: row.Key, Err: why})
 			return nil
 		}
-		if versioned(row.properties) {
+		if versioned(row.Properties) {
 			l.outside++
 		}
-		all = append(all, t.to.row(row.key, slices.Clone(row.properties)))
+		all = append(all, t.to.row(row.Key, slices.Clone(row.Properties)))
 		return nil
 	})
 	l.writes = all
@@ -296,12 +296,12 @@ func (v *Vault) lines(ctx context.Context, op string, e *entry) ([]byte, error) 
 // rows calls the function each for the rows of an entry. It returns an error if a row is outside of the entry's
 // range, the rows are not in order, or their number differs from the number in the entry; a single row that cannot be
 // read is left to each.
-func (v *Vault) rows(op string, e *entry, lines []byte, each func(storedRow) error) error {
+func (v *Vault) rows(op string, e *entry, lines []byte, each func(*tablerow.Row) error) error {
 	n := int64(0)
 	var last rangescan.Key
 	var stopped error // by each
-	err := eachRow(lines, func(row *rowreader.Row[tables.Property]) error {
-		key := rangescan.Key{Partition: row.Partition, Row: row.Row}
+	err := eachRow(lines, func(row *tablerow.Row) error {
+		key := rangescan.Key(row.Key)
 		switch {
 		case !e.At.Covers(key):
 			return errors.New("a row is outside of the range in the manifest")
@@ -309,7 +309,7 @@ func (v *Vault) rows(op string, e *entry, lines []byte, each func(storedRow) err
 			return errors.New("the rows are not in the order of their keys")
 		}
 		n, last = n+1, key
-		stopped = each(ofChunk(row))
+		stopped = each(row)
 		return stopped
 	})
 	if err == nil && n != e.Rows {

@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -59,11 +60,6 @@ func (s span) with(t span) span {
 	return s
 }
 
-// access shows package rowreader where to store the name and the value of a property.
-func access(p *tables.Property) (name *string, value *edm.Value) {
-	return &p.Name, (*edm.Value)(&p.Value)
-}
-
 // appendLine appends the line of a row. It sorts the properties.
 func appendLine(dst []byte, partition, row string, properties tables.Properties) []byte {
 	byName := func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) }
@@ -84,19 +80,19 @@ func appendLine(dst []byte, partition, row string, properties tables.Properties)
 }
 
 // eachRow calls the function each with the row of each line. A row is valid during the call only.
-func eachRow(lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
-	return rowreader.NewPlain(lines, access).Lines(each)
+func eachRow(lines []byte, each func(*tablerow.Row) error) error {
+	return rowreader.NewPlain(lines).Lines(each)
 }
 
 // scanLines returns a scan of a table whose pages have the rows as lines.
 //
 // usable returns why a row is left out, or nil.
-func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, usable func(storedRow) error) tablescan.Scan[*page] {
+func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, usable func(*tablerow.Row) error) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{
 		Table: (*core.Table)(table), Ranges: ranges, Readers: readers, Plain: true,
 		New: func() *page { return &page{} },
-		Row: func(_ context.Context, p *page, row *core.Row) error {
-			if why := usable(ofTable(row)); why != nil {
+		Row: func(_ context.Context, p *page, row *tablerow.Row) error {
+			if why := usable(row); why != nil {
 				p.left = append(p.left, Difference{Kind: LeftOut, Table: table.Name(), Key: row.Key, Err: why})
 				return nil
 			}
@@ -111,43 +107,27 @@ func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, usabl
 
 // afterLine returns the point after the row of a line.
 func afterLine(text []byte) (after rangescan.Point, err error) {
-	err = eachRow(text, func(row *rowreader.Row[tables.Property]) error {
-		after = rangescan.Point{Partition: row.Partition, Row: row.Row, Side: rangescan.After}
+	err = eachRow(text, func(row *tablerow.Row) error {
+		after = rangescan.Point{Partition: row.Key.Partition, Row: row.Key.Row, Side: rangescan.After}
 		return nil
 	})
 	return after, err
 }
 
-// storedRow is what decides whether a row of a table or a chunk is left out.
-type storedRow struct {
-	key        tables.Key
-	properties tables.Properties
-	problem    error
-	lossy      bool
-}
-
-func ofTable(row *core.Row) storedRow {
-	return storedRow{row.Key, row.Properties, row.Problem, row.Lossy}
-}
-
-func ofChunk(row *rowreader.Row[tables.Property]) storedRow {
-	return storedRow{tables.Key{Partition: row.Partition, Row: row.Row}, row.Properties, row.Problem, row.Lossy}
-}
-
 // unreadable returns why a row cannot be read as it is stored, or nil if it can.
-func unreadable(row storedRow) error {
-	if row.problem == nil && row.lossy {
+func unreadable(row *tablerow.Row) error {
+	if row.Problem == nil && row.Lossy {
 		return errors.New("a text has half of a surrogate pair, which a copy cannot store; correct it with the program that wrote it")
 	}
-	return row.problem
+	return row.Problem
 }
 
 // uncopied returns why a row cannot be read as it is stored, or why no table of the service stores it, or nil.
-func uncopied(row storedRow) error {
+func uncopied(row *tablerow.Row) error {
 	if err := unreadable(row); err != nil {
 		return err
 	}
-	w := core.Write{Verb: wire.VerbInsert, Key: row.key, Properties: row.properties, Plain: true}
+	w := tablerow.Row{Verb: wire.VerbInsert, Key: row.Key, Properties: row.Properties, Plain: true}
 	if _, err := w.Check(); err != nil {
 		return fmt.Errorf("no table of the service stores such a row: %w", err.Err)
 	}
@@ -159,7 +139,7 @@ func differing(a, b []byte) []string {
 	all := map[string]tables.Value{}
 	var names []string
 	read := func(text []byte, each func(tables.Property)) {
-		_ = eachRow(text, func(row *rowreader.Row[tables.Property]) error { // ignore an error: the names only explain how the rows differ
+		_ = eachRow(text, func(row *tablerow.Row) error { // ignore an error: the names only explain how the rows differ
 			for _, p := range row.Properties {
 				each(p)
 			}

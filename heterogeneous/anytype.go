@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -63,7 +64,7 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	if err := t.codec.Decode(p, v); err != nil {
 		return nil, err
 	}
-	(*core.Codec)(t.codec).Finish(&core.Row{Timestamp: r.Timestamp}, r.key(), v)
+	(*core.Codec)(t.codec).Finish(&tablerow.Row{Timestamp: r.Timestamp}, r.key(), v)
 	*t.host().MetaOf(v) = r.Meta
 	return v, nil
 }

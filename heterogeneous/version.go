@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -118,7 +119,7 @@ func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 		if err := from.Decode(p, old); err != nil {
 			return nil, err
 		}
-		(*core.Codec)(from).Finish(&core.Row{}, key, old)
+		(*core.Codec)(from).Finish(&tablerow.Row{}, key, old)
 		next, err := upgrade(old)
 		if err != nil {
 			return nil, err

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -29,33 +29,17 @@ const (
 )
 
 // kindOf returns the kind of a row.
-func kindOf(row *core.Row) kind {
-	var copied, outside, claim, shared, further bool
-	for _, p := range row.System {
-		switch p.Name {
-		case rows.Shared:
-			shared = true
-		case rows.Primary:
-			copied = true
-		case rows.Partition:
-			outside = true
-		case rows.Claim, rows.Reserved:
-			claim = true
-		case rows.Layout:
-			text, _ := p.Value.Text()
-			further = text == furtherRow
-		}
-	}
+func kindOf(row *tablerow.Row) kind {
 	switch {
-	case shared:
+	case row.Own.IsShared:
 		return isShared
-	case claim:
+	case row.Own.Outside.IsClaim || row.Own.Outside.Reserved != "":
 		return isClaim
-	case outside:
+	case row.Own.Outside.Is:
 		return isOutsideCopy
-	case further && copied:
+	case row.Own.IsCopy && row.Own.Layout == furtherRow:
 		return isFurtherRow
-	case copied:
+	case row.Own.IsCopy:
 		return isCopy
 	}
 	return isEntity
@@ -92,7 +76,7 @@ func newCollector(o *Options) *collector {
 }
 
 // add counts a row.
-func (c *collector) add(row *core.Row) kind {
+func (c *collector) add(row *tablerow.Row) kind {
 	size := sizeOf(row)
 	c.rows++
 	if row.Lossy {
@@ -117,7 +101,7 @@ func (c *collector) add(row *core.Row) kind {
 		return k
 	}
 	c.entities++
-	if slices.ContainsFunc(row.System, func(p tables.Property) bool { return p.Name == rows.Incarnation }) {
+	if row.Own.Incarnation != "" {
 		c.written++
 	}
 	for _, p := range row.Properties {
@@ -166,9 +150,9 @@ func (c *collector) large(key tables.Key, size int64) {
 }
 
 // sizeOf returns the size of a row by the service's formula, with the library's own properties.
-func sizeOf(row *core.Row) int64 {
+func sizeOf(row *tablerow.Row) int64 {
 	n := edm.KeySize(row.Key.Partition, row.Key.Row)
-	for _, all := range []tables.Properties{row.System, row.Properties} {
+	for _, all := range []tables.Properties{row.AppendOwn(nil), row.Properties} {
 		for _, p := range all {
 			n += edm.PropertySize(p.Name, edm.Value(p.Value))
 		}

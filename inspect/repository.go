@@ -11,7 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -65,7 +65,7 @@ type repositoryJudge[T any] struct {
 type refusal struct{ pattern, reason string }
 
 // row implements judge.
-func (j *repositoryJudge[T]) row(_ context.Context, row *core.Row, k kind) error {
+func (j *repositoryJudge[T]) row(_ context.Context, row *tablerow.Row, k kind) error {
 	if k != isEntity {
 		j.library++
 		return nil
@@ -76,7 +76,7 @@ func (j *repositoryJudge[T]) row(_ context.Context, row *core.Row, k kind) error
 		return nil
 	}
 	j.cost.read++
-	if j.sealed && has(row, rows.Incarnation) {
+	if j.sealed && row.Own.Incarnation != "" {
 		j.own++
 		j.read++
 		j.sealedCount++
@@ -104,25 +104,25 @@ func (j *repositoryJudge[T]) row(_ context.Context, row *core.Row, k kind) error
 }
 
 // standing returns the wanted key that stands for the row itself, which has this key already.
-func (j *repositoryJudge[T]) standing(row *core.Row) wanted {
+func (j *repositoryJudge[T]) standing(row *tablerow.Row) wanted {
 	return wanted{table: j.host.Table().Name(), key: row.Key, by: row.Key}
 }
 
 // finish sets the fields of a value that are its row's keys and metadata.
-func (j *repositoryJudge[T]) finish(v *T, row *core.Row) {
+func (j *repositoryJudge[T]) finish(v *T, row *tablerow.Row) {
 	codec := (*core.Codec)(j.codec)
 	codec.Finish(row, row.Key, v)
 }
 
 // wants returns the keys of an entity's copies, and what its patterns have not stored for it yet. If tell is true, it
 // records why an index refuses the entity.
-func (j *repositoryJudge[T]) wants(v *T, row *core.Row, tell bool) (keys []wanted, l lack) {
+func (j *repositoryJudge[T]) wants(v *T, row *tablerow.Row, tell bool) (keys []wanted, l lack) {
 	refuse := func(pattern string, err error) {
 		if err != nil && tell {
 			j.refused.add(refusal{pattern, reasonOf(err)}, row.Key)
 		}
 	}
-	listed, _ := text(row, rows.Copies)
+	listed := row.Own.Copies
 	for _, p := range j.patterns {
 		if p.Copies != nil {
 			copies, err := guarded(func() ([]driver.Copy, error) { return p.Copies(v) })
@@ -184,13 +184,13 @@ func (j *repositoryJudge[T]) confirm(ctx context.Context, s *scan) error {
 	if !j.keys.doubtful() {
 		return nil
 	}
-	return s.run(ctx, &visitor{page: func() {}, row: func(_ context.Context, row *core.Row) error {
+	return s.run(ctx, &visitor{page: func() {}, row: func(_ context.Context, row *tablerow.Row) error {
 		if kindOf(row) != isEntity {
 			return nil
 		}
 		j.keys.confirm(j.standing(row))
 		v := new(T)
-		if !j.host.Owns(row.Key, row.Properties) || j.sealed && has(row, rows.Incarnation) || j.codec.Decode(row.Properties, v) != nil {
+		if !j.host.Owns(row.Key, row.Properties) || j.sealed && row.Own.Incarnation != "" || j.codec.Decode(row.Properties, v) != nil {
 			return nil
 		}
 		if j.finish(v, row); j.host.KeyOf(v) != row.Key {
@@ -216,21 +216,6 @@ func (j *repositoryJudge[T]) report(r *Report) {
 	s.TakenKeys, s.OtherTakenKeys = j.keys.report()
 	s.Rebuild = j.cost.report(j.prices)
 	r.Schema = s
-}
-
-func has(row *core.Row, name string) bool {
-	_, ok := text(row, name)
-	return ok
-}
-
-// text returns a text among the library's own properties of a row.
-func text(row *core.Row, name string) (string, bool) {
-	for _, p := range row.System {
-		if p.Name == name {
-			return p.Value.Text()
-		}
-	}
-	return "", false
 }
 
 // wanted is a key that a copy of an entity needs or, without a pattern, that a row has.

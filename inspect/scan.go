@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -45,7 +46,7 @@ func inspect(ctx context.Context, op string, table *tables.Table, options *Optio
 		return r
 	}
 	err = s.run(ctx, &visitor{
-		row: func(ctx context.Context, row *core.Row) error {
+		row: func(ctx context.Context, row *tablerow.Row) error {
 			kind := c.add(row)
 			if judge == nil {
 				return nil
@@ -75,10 +76,10 @@ func inspect(ctx context.Context, op string, table *tables.Table, options *Optio
 
 // judge makes the parts of the report that only As or Repository has. The scan calls its methods one at a time.
 type judge interface {
-	row(ctx context.Context, row *core.Row, kind kind) error // row stays unchanged after the call
-	garbled(e *tables.Error)                                 // for a row with a value that cannot be read
-	page()                                                   // after the last row of a page
-	confirm(ctx context.Context, s *scan) error              // after the last page; it may scan again
+	row(ctx context.Context, row *tablerow.Row, kind kind) error // row stays unchanged after the call
+	garbled(e *tables.Error)                                     // for a row with a value that cannot be read
+	page()                                                       // after the last row of a page
+	confirm(ctx context.Context, s *scan) error                  // after the last page; it may scan again
 	report(r *Report)
 }
 
@@ -91,7 +92,7 @@ type scan struct {
 
 // visitor receives the rows of a scan, one call at a time.
 type visitor struct {
-	row     func(context.Context, *core.Row) error
+	row     func(context.Context, *tablerow.Row) error
 	garbled func(*tables.Error) // gets the error, with the key, of a row with a value that cannot be read; may be nil
 	page    func()              // after the last row of a page
 }
@@ -99,12 +100,12 @@ type visitor struct {
 // run passes the rows to a visitor.
 func (s *scan) run(ctx context.Context, v *visitor) error {
 	ctx = pace.With(ctx, s.options.RowsPerSecond)
-	query := tables.Query[core.Row]((*core.Table)(s.table).Query()).AllowTableScan()
-	parallel := &tables.ParallelOptions[core.Row]{Concurrency: s.options.Concurrency, Unordered: true, Progress: func(tables.Report) {
+	query := tables.Query[tablerow.Row]((*core.Table)(s.table).Query()).AllowTableScan()
+	parallel := &tables.ParallelOptions[tablerow.Row]{Concurrency: s.options.Concurrency, Unordered: true, Progress: func(tables.Report) {
 		s.pages++
 		v.page()
 	}}
-	var all iter.Seq2[*core.Row, error]
+	var all iter.Seq2[*tablerow.Row, error]
 	switch cosmos := s.table.Account() != nil && s.table.Account().IsCosmos(); {
 	case cosmos:
 		return s.oneByOne(ctx, query, v)
@@ -123,7 +124,7 @@ func (s *scan) run(ctx context.Context, v *visitor) error {
 
 // take passes a row to the visitor. If err is about one row, which has a value that cannot be read, take passes the
 // error to garbled, and the scan goes on.
-func (v *visitor) take(ctx context.Context, row *core.Row, err error) error {
+func (v *visitor) take(ctx context.Context, row *tablerow.Row, err error) error {
 	if err == nil {
 		return v.row(ctx, row)
 	}
@@ -139,8 +140,8 @@ func (v *visitor) take(ctx context.Context, row *core.Row, err error) error {
 
 // oneByOne scans a table of Azure Cosmos DB with one reader, since rows in no order of keys cannot be divided among several. It counts a page
 // for each 1,000 rows, since it does not see the service's pages.
-func (s *scan) oneByOne(ctx context.Context, query tables.Query[core.Row], v *visitor) error {
-	queries := []tables.Query[core.Row]{query}
+func (s *scan) oneByOne(ctx context.Context, query tables.Query[tablerow.Row], v *visitor) error {
+	queries := []tables.Query[tablerow.Row]{query}
 	if s.options.Partitions != nil {
 		queries = nil
 		for _, p := range s.options.Partitions {

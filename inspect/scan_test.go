@@ -5,23 +5,23 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestTake: a row with a value that cannot be read is counted by its key, and every other error ends the run.
 func TestTake(t *testing.T) {
 	c, key := newCollector(&Options{MaxPartitions: 10, MaxProperties: 10}), tables.Key{Partition: "p", Row: "1"}
-	v := &visitor{garbled: func(e *tables.Error) { c.garble(e.Key) }, row: func(_ context.Context, row *core.Row) error {
+	v := &visitor{garbled: func(e *tables.Error) { c.garble(e.Key) }, row: func(_ context.Context, row *tablerow.Row) error {
 		c.add(row)
 		return nil
 	}}
 	for _, x := range []struct {
-		row  *core.Row
+		row  *tablerow.Row
 		err  error
 		ends bool
 	}{
-		{row: &core.Row{Key: tables.Key{Partition: "p", Row: "0"}}},
+		{row: &tablerow.Row{Key: tables.Key{Partition: "p", Row: "0"}}},
 		{err: &tables.Error{Op: "Query", Key: key, Kind: tables.ErrGarbled, OfRow: true}},
 		{err: &tables.Error{Op: "Query", Kind: tables.ErrGarbled}, ends: true}, // a whole page
 		{err: &tables.Error{Op: "Query", Key: key, Kind: tables.ErrUnavailable}, ends: true},

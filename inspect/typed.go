@@ -8,9 +8,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -58,7 +58,7 @@ func newTypeJudge[T any](op string, table *tables.Table) (*typeJudge[T], error) 
 		}
 		return nil, errs.Wiringf(op, name, "T is tables.Entity, which reads every row; call Table")
 	}
-	plan, err := fields.New(typ, fields.Types{Value: reflect.TypeFor[tables.Value](), Meta: reflect.TypeFor[tables.Meta]()})
+	plan, err := fields.New(typ)
 	if err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
@@ -71,7 +71,7 @@ func newTypeJudge[T any](op string, table *tables.Table) (*typeJudge[T], error) 
 }
 
 // row implements judge.
-func (j *typeJudge[T]) row(_ context.Context, row *core.Row, k kind) error {
+func (j *typeJudge[T]) row(_ context.Context, row *tablerow.Row, k kind) error {
 	if k == isEntity {
 		j.value(row)
 	}
@@ -79,7 +79,7 @@ func (j *typeJudge[T]) row(_ context.Context, row *core.Row, k kind) error {
 }
 
 // value decodes an entity. It returns nil if T cannot read it, and then records which properties are the reason.
-func (j *typeJudge[T]) value(row *core.Row) *T {
+func (j *typeJudge[T]) value(row *tablerow.Row) *T {
 	p := row.Properties
 	present := 0
 	for _, each := range p {

@@ -18,7 +18,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -231,8 +230,7 @@ func (x *spill[T]) ofOther(ctx context.Context, key tables.Key) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	added := func(p tables.Property) bool { return p.Name == rows.Primary || p.Name == rows.Shared }
-	return !slices.ContainsFunc(row.System, added), nil
+	return !row.Own.IsCopy, nil
 }
 
 // candidateOf returns a listed blob as a candidate. ok is false if it does not belong to the property.

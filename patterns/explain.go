@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -123,14 +123,14 @@ func explainRequests(reads, rows, outside, reserved int) []string {
 }
 
 // explainRow explains a row. marked says that the row will also get a write ID, which w does not contain yet.
-func explainRow(w *core.Write, marked bool) ExplainedRow {
+func explainRow(w *tablerow.Row, marked bool) ExplainedRow {
 	size, _ := w.Check() // the caller has checked the rows, so Check returns no error
-	row := ExplainedRow{RowKey: w.Key.Row, Pattern: engine.MeaningOf(w).Pattern, Size: size}
+	row := ExplainedRow{RowKey: w.Key.Row, Pattern: w.Pattern, Size: size}
 	if w.Verb != wire.VerbDelete {
-		row.Properties = len(w.Properties) + len(w.System)
+		row.Properties = len(w.AppendOwn(w.Properties[:len(w.Properties):len(w.Properties)]))
 	}
 	if marked {
-		row.Properties, row.Size = row.Properties+1, row.Size+rowwriter.IDSize()
+		row.Properties, row.Size = row.Properties+1, row.Size+tablerow.IDSize()
 	}
 	switch w.IfMatch {
 	case "":

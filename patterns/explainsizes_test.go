@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -77,9 +78,9 @@ func TestExplainSizes(t *testing.T) {
 						}
 						continue
 					}
-					stored := harness.Must[*core.Row](t)((*core.Table)(table).Get(ctx, "Get", tables.Key{Partition: n.PartitionKey, Row: row.RowKey}, nil))
+					stored := harness.Must[*tablerow.Row](t)((*core.Table)(table).Get(ctx, "Get", tables.Key{Partition: n.PartitionKey, Row: row.RowKey}, nil))
 					size, count := edm.KeySize(stored.Key.Partition, stored.Key.Row)+edm.PropertySize(rows.WriteID, edm.String(stored.WriteID)), 1
-					for _, p := range append(stored.Properties, stored.System...) {
+					for _, p := range stored.AppendOwn(stored.Properties) {
 						size, count = size+edm.PropertySize(p.Name, edm.Value(p.Value)), count+1
 					}
 					if row.Size != size || row.Properties != count {

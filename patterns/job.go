@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
@@ -222,14 +223,14 @@ func Rewrite[T any](ctx context.Context, of driver.Host[T], job *RewriteJob, opt
 		return tables.Report{}, errs.Wiringf(job.Op, r.Table.Name(), "%w", err)
 	}
 	run := &rewriting.Rewriting{Kind: job.Kind, Pattern: job.Pattern, CountsAll: job.CountsAll, Concurrency: o.Concurrency,
-		Outdated: func(row *engine.StoredRow, whole bool) (outdated, known bool) {
+		Outdated: func(row *tablerow.Row, whole bool) (outdated, known bool) {
 			return job.Outdated(row.Key, row.Properties, whole)
 		}}
 	pages := o.pages(job.Op, r)
 	pages.CountRead, pages.Options = job.CountsAll, fmt.Sprintf("%q", o.Partitions)
 	pages.Parts = []pagejob.Part{{Table: r.Table, Partitions: o.Partitions, Span: r.Primary.Span, Where: slices.Concat(r.Primary.Where, job.Where),
 		Keep: r.Owns}}
-	pages.Page = func(ctx context.Context, _ int, page []*engine.StoredRow) error { return run.Process(ctx, pages, page) }
+	pages.Page = func(ctx context.Context, _ int, page []*tablerow.Row) error { return run.Process(ctx, pages, page) }
 	return pages.Run(ctx)
 }
 
@@ -300,7 +301,7 @@ func removeUnattached(ctx context.Context, r *engine.Engine, patterns []*engine.
 	for _, table := range elsewhere {
 		pages.Parts = append(pages.Parts, pagejob.Part{Table: table, Span: compoundkey.All(), Keep: run.Keep(table, table.Same(r.Table))})
 	}
-	pages.Page = func(ctx context.Context, part int, page []*engine.StoredRow) error {
+	pages.Page = func(ctx context.Context, part int, page []*tablerow.Row) error {
 		return run.Process(ctx, pages, pages.Parts[part].Table, page)
 	}
 	return pages.Run(ctx)

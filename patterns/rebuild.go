@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -86,7 +87,7 @@ const rebuildVersion = 2
 // rebuilt is an entity that the run is processing.
 type rebuilt struct {
 	value any
-	row   *engine.StoredRow // with every property as stored
+	row   *tablerow.Row // with every property as stored
 }
 
 func newRebuild(r *engine.Engine, o *JobOptions) (*rebuild, error) {
@@ -203,8 +204,8 @@ func (b *rebuild) scan(ranges []rangescan.Range) tablescan.Scan[*rebuildPage] {
 	}
 	return tablescan.Scan[*rebuildPage]{Table: b.r.Table, Ranges: ranges, Span: b.r.Primary.Span, Where: b.r.Primary.Where, Readers: b.options.Concurrency, Size: size,
 		New: b.begin,
-		Row: func(ctx context.Context, p *rebuildPage, raw *core.Row) error {
-			row := engine.RowOf(raw)
+		Row: func(ctx context.Context, p *rebuildPage, raw *tablerow.Row) error {
+			row := raw
 			if !b.r.Owns(row) || !b.mine(row.Key) {
 				return nil
 			}

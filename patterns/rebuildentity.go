@@ -67,7 +67,7 @@ func (b *rebuildPage) fillOnce(ctx context.Context, x *rebuilt) error {
 // unlisted reports whether the entity has copies in an index that its row does not list.
 func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 	for _, p := range b.r.Copies {
-		if !b.chosen(p.Name) || engine.NamesCopies(x.row.Copies, p.Name) {
+		if !b.chosen(p.Name) || engine.NamesCopies(x.row.Own.Copies, p.Name) {
 			continue
 		}
 		copies, err := engine.AppendCopies(nil, p, engine.CopiesOf(x.value), x.row.Key, b.r.Spreading(x.row.Properties))
@@ -192,7 +192,7 @@ func (b *rebuild) lackingCopies(ctx context.Context, a *area, lacks []*lack) err
 	}
 	for _, w := range wanted {
 		l, row, place := w.of, rows[w.copied.Key], driver.JoinKey(w.copied.Key)
-		e := &seenEntity{etag: string(l.x.row.ETag), incarnation: l.x.row.Incarnation}
+		e := &seenEntity{etag: string(l.x.row.ETag), incarnation: l.x.row.Own.Incarnation}
 		there := &seenPlace{entity: l.x.row.Key, row: row}
 		if other := there.occupant(); other != nil {
 			l.taken = &tables.Error{Op: b.op, Table: a.table.Name(), Key: w.copied.Key, Pattern: w.pattern.Name, Kind: tables.ErrDuplicate, Err: other}

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -142,7 +143,7 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrConflict, Err: errNoTerm}
 	}
 	table := v.areas[f.site.area].table
-	var operations []engine.Operation
+	var operations []tablerow.Row
 	for _, e := range f.wrongRows {
 		if e.misplaced {
 			if err := v.removeMisplaced(ctx, table, e); err != nil {
@@ -150,12 +151,12 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 			}
 			continue
 		}
-		operations = append(operations, engine.Operation{Verb: wire.VerbDelete, Key: e.key, IfMatch: azcore.ETag(e.etag), Meaning: engine.Meaning{Pattern: f.Pattern}})
+		operations = append(operations, tablerow.Row{Verb: wire.VerbDelete, Key: e.key, IfMatch: azcore.ETag(e.etag), Pattern: f.Pattern})
 	}
 	if len(operations) == 0 {
 		return nil
 	}
-	_, err := engine.Commit(ctx, table, v.op, operations...)
+	_, _, err := table.Commit(ctx, v.op, operations...)
 	if err == nil {
 		return nil
 	}
@@ -206,7 +207,7 @@ func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
 	}
 	change := ""
 	if own := p.own(); own != nil {
-		change = own.Outside.Reserved
+		change = own.Own.Outside.Reserved
 	}
 	return reconcileOne(ctx, v.r, change, &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
 }
@@ -217,7 +218,7 @@ func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
 func (p *seenPlace) junk() []rowVersion {
 	var junk []rowVersion
 	for _, extraClaim := range p.extraClaims {
-		if p.reserved() && extraClaim.Key == engine.ClaimKey(p.row.Key, p.entity, p.row.Outside.Reserved) {
+		if p.reserved() && extraClaim.Key == engine.ClaimKey(p.row.Key, p.entity, p.row.Own.Outside.Reserved) {
 			continue
 		}
 		junk = append(junk, rowVersionOf(extraClaim))
@@ -227,10 +228,10 @@ func (p *seenPlace) junk() []rowVersion {
 
 // evict removes the row that blocks a copy, if that row is itself a copy and its entity does not require it.
 // Otherwise it returns ErrDuplicate.
-func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow) error {
+func (v *verifier) evict(ctx context.Context, f *finding, row *tablerow.Row) error {
 	taken := &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: row.Key, Pattern: f.Pattern, Kind: tables.ErrDuplicate, Err: engine.OwnerOf(row)}
-	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
-	if !row.Outside.Is || row.Shared || row.Outside.IsClaim || !v.r.Schema.Own.Keeps(owner) {
+	owner := tables.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}
+	if !row.Own.Outside.Is || row.Own.IsShared || row.Own.Outside.IsClaim || !v.r.Schema.Own.Keeps(owner) {
 		return taken
 	}
 	s := &candidate{site: site{f.site.area, f.Location, owner}}
@@ -333,13 +334,13 @@ func (s *repairSet) run(ctx context.Context) error {
 
 // deleteTogether deletes spurious rows of one partition, each under the ETag with which it was found wrong.
 func (v *verifier) deleteTogether(ctx context.Context, all []*finding) error {
-	var operations []engine.Operation
+	var operations []tablerow.Row
 	for _, f := range all {
 		for _, e := range f.wrongRows {
-			operations = append(operations, engine.Operation{Verb: wire.VerbDelete, Key: e.key, IfMatch: azcore.ETag(e.etag), Meaning: engine.Meaning{Pattern: f.Pattern}})
+			operations = append(operations, tablerow.Row{Verb: wire.VerbDelete, Key: e.key, IfMatch: azcore.ETag(e.etag), Pattern: f.Pattern})
 		}
 	}
-	_, err := engine.Commit(ctx, v.areas[all[0].site.area].table, v.op, operations...)
+	_, _, err := v.areas[all[0].site.area].table.Commit(ctx, v.op, operations...)
 	for _, f := range all {
 		f.Repaired = err == nil
 	}
@@ -412,7 +413,7 @@ func (v *verifier) rewriteTogether(ctx context.Context, all []*finding) error {
 		}
 		e := entities[f.Entity]
 		row := e.row.With(slices.Clone(e.stored))
-		row.Copies = ""
+		row.Own.Copies = ""
 		again = append(again, &engine.Again{Key: f.Entity, Value: e.value, Row: row, Orphans: true})
 	}
 	err = v.r.WriteAgainTogether(ctx, v.op, again)
@@ -471,8 +472,8 @@ func (v *verifier) reconcileTogether(ctx context.Context, all []*finding) error 
 }
 
 // rowVersionOf returns the version of a row that was read.
-func rowVersionOf(r *engine.StoredRow) rowVersion {
-	return rowVersion{r.Key, string(r.ETag), r.IsMisplaced()}
+func rowVersionOf(r *tablerow.Row) rowVersion {
+	return rowVersion{r.Key, string(r.ETag), engine.IsMisplaced(r)}
 }
 
 // removeMisplaced removes a claim whose content does not match its row key. If a copy needs a claim under this key, it
@@ -480,17 +481,17 @@ func rowVersionOf(r *engine.StoredRow) rowVersion {
 // on the row's ETag; if a concurrent writer changed the row, the next run handles it. Requests: 1, and 1 for each page
 // of the index's partition.
 func (v *verifier) removeMisplaced(ctx context.Context, table *core.Table, e rowVersion) error {
-	o := engine.Operation{Verb: wire.VerbDelete, Key: e.key}
+	o := tablerow.Row{Verb: wire.VerbDelete, Key: e.key}
 	copied, err := engine.CopyNamedBy(ctx, table, e.key)
 	if err != nil {
 		return err
 	}
 	if copied != nil {
-		w := &engine.OutsideWriter{Table: table, Entity: tables.Key{Partition: copied.Outside.Partition, Row: copied.Primary}}
-		o = w.Claim(wire.VerbReplace, copied.Key, copied.Outside.Reserved)
+		w := &engine.OutsideWriter{Table: table, Entity: tables.Key{Partition: copied.Own.Outside.Partition, Row: copied.Own.Primary}}
+		o = w.Claim(wire.VerbReplace, copied.Key, copied.Own.Outside.Reserved)
 	}
 	o.IfMatch = azcore.ETag(e.etag)
-	_, err = engine.Commit(ctx, table, v.op, o)
+	_, _, err = table.Commit(ctx, v.op, o)
 	if errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound) {
 		return nil
 	}

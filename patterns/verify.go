@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -306,11 +307,11 @@ func (pg *page) count(f *fact, wanted bool) {
 }
 
 // scan returns a scan of a table whose readers collect the facts of its rows with visit.
-func (v *verifier) scan(table *core.Table, ranges []rangescan.Range, a aim, visit func(context.Context, *page, *engine.StoredRow) error) tablescan.Scan[*page] {
+func (v *verifier) scan(table *core.Table, ranges []rangescan.Range, a aim, visit func(context.Context, *page, *tablerow.Row) error) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{Table: table, Ranges: ranges, Readers: v.options.Concurrency, Size: v.options.pageSize,
 		New: func() *page { return &page{verifier: v, aim: a} },
-		Row: func(ctx context.Context, pg *page, row *core.Row) error {
-			return visit(ctx, pg, engine.RowOf(row))
+		Row: func(ctx context.Context, pg *page, row *tablerow.Row) error {
+			return visit(ctx, pg, row)
 		},
 	}
 }

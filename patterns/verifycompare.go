@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
@@ -20,33 +21,33 @@ import (
 // seenPlace is the content of a site according to one read.
 type seenPlace struct {
 	entity      tables.Key
-	row         *engine.StoredRow   // the row under the site's key: a copy, or any other row; nil for none
-	claim       *engine.StoredRow   // for an outside site: the entity's claim of this copy
-	extraClaims []*engine.StoredRow // the entity's further claims
-	held        bool                // for an auditor: the fact is stored
-	live        bool                // the row is a reservation whose change may still be committed
+	row         *tablerow.Row   // the row under the site's key: a copy, or any other row; nil for none
+	claim       *tablerow.Row   // for an outside site: the entity's claim of this copy
+	extraClaims []*tablerow.Row // the entity's further claims
+	held        bool            // for an auditor: the fact is stored
+	live        bool            // the row is a reservation whose change may still be committed
 	fact        driver.Fact
 }
 
 // own returns the row if its content says that it belongs to the entity.
-func (p *seenPlace) own() *engine.StoredRow {
+func (p *seenPlace) own() *tablerow.Row {
 	row := p.row
-	if row == nil || !row.IsCopy || row.Shared || row.Outside.IsClaim || row.Primary != p.entity.Row {
+	if row == nil || !row.Own.IsCopy || row.Own.IsShared || row.Own.Outside.IsClaim || row.Own.Primary != p.entity.Row {
 		return nil
 	}
-	if row.Outside.Is && row.Outside.Partition != p.entity.Partition {
+	if row.Own.Outside.Is && row.Own.Outside.Partition != p.entity.Partition {
 		return nil
 	}
 	return row
 }
 
 // reserved reports whether the row is the entity's reservation of a key.
-func (p *seenPlace) reserved() bool { return p.own() != nil && p.row.Outside.Reserved != "" }
+func (p *seenPlace) reserved() bool { return p.own() != nil && p.row.Own.Outside.Reserved != "" }
 
 // rows returns the rows that belong to the entity.
-func (p *seenPlace) rows() []*engine.StoredRow {
-	all := append([]*engine.StoredRow{p.own(), p.claim}, p.extraClaims...)
-	return slices.DeleteFunc(all, func(row *engine.StoredRow) bool { return row == nil })
+func (p *seenPlace) rows() []*tablerow.Row {
+	all := append([]*tablerow.Row{p.own(), p.claim}, p.extraClaims...)
+	return slices.DeleteFunc(all, func(row *tablerow.Row) bool { return row == nil })
 }
 
 // rowVersions returns the rows that belong to the entity, with their ETags.
@@ -76,10 +77,10 @@ func (p *seenPlace) occupant() error {
 	switch {
 	case p.row == nil || p.own() != nil:
 		return nil
-	case p.row.Outside.Is:
+	case p.row.Own.Outside.Is:
 		return engine.OwnerOf(p.row)
-	case p.row.IsCopy && !p.row.Shared:
-		return fmt.Errorf("entity (%q, %q) owns this key", p.row.Key.Partition, p.row.Primary)
+	case p.row.Own.IsCopy && !p.row.Own.IsShared:
+		return fmt.Errorf("entity (%q, %q) owns this key", p.row.Key.Partition, p.row.Own.Primary)
 	}
 	return errors.New("a row that is not a copy of an entity has this key; delete it, or use another table or index name")
 }
@@ -122,8 +123,8 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *se
 	if p.reserved() {
 		// The caller's Lag can be too short to distinguish a live writer from a dead one, so the
 		// reservation's own term decides.
-		p.live = p.row.Outside.Term > 0 && !p.row.Expired() && lease.Holds(ctx, lease.Terms)
-		if claim := engine.ClaimKey(key, s.entity, p.row.Outside.Reserved).Row; !slices.Contains(extraClaims, claim) {
+		p.live = p.row.Own.Outside.Term > 0 && !p.row.Expired() && lease.Holds(ctx, lease.Terms)
+		if claim := engine.ClaimKey(key, s.entity, p.row.Own.Outside.Reserved).Row; !slices.Contains(extraClaims, claim) {
 			extraClaims = append(slices.Clip(extraClaims), claim)
 		}
 	}
@@ -132,7 +133,7 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *se
 		if err != nil {
 			return err
 		}
-		if row != nil && row.Outside.IsClaim && row.Primary == s.entity.Row && row.Outside.Partition == s.entity.Partition {
+		if row != nil && row.Own.Outside.IsClaim && row.Own.Primary == s.entity.Row && row.Own.Outside.Partition == s.entity.Partition {
 			p.extraClaims = append(p.extraClaims, row)
 		}
 	}
@@ -140,7 +141,7 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *se
 }
 
 // readRow reads a row with all its properties; it returns nil if there is none.
-func (v *verifier) readRow(ctx context.Context, table *core.Table, key tables.Key) (*engine.StoredRow, error) {
+func (v *verifier) readRow(ctx context.Context, table *core.Table, key tables.Key) (*tablerow.Row, error) {
 	row, err := engine.Fetch(ctx, table, v.op, key, nil)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
@@ -154,7 +155,7 @@ func (v *verifier) readEntity(ctx context.Context, key tables.Key) (*seenEntity,
 	if err != nil {
 		return nil, err
 	}
-	if row == nil || row.IsCopy {
+	if row == nil || row.Own.IsCopy {
 		return &seenEntity{key: key}, nil
 	}
 	return v.decode(ctx, row)
@@ -188,10 +189,10 @@ func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 
 // compareNear compares a further row of an entity with the row that the entity requires.
 func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
-	var wanted *engine.PlannedRow
+	var wanted *tablerow.Row
 	if e.value != nil {
 		rows, refusals := nearRows(v.r, e)
-		if i := slices.IndexFunc(rows, func(row engine.PlannedRow) bool { return row.RowKey == d.Location }); i >= 0 {
+		if i := slices.IndexFunc(rows, func(row tablerow.Row) bool { return row.Key.Row == d.Location }); i >= 0 {
 			wanted = &rows[i]
 		}
 		d.Pattern = prefixOf(d.Location, v.r.Copies)
@@ -208,7 +209,7 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
 		return own != nil
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
-	case own.Outside.Is || h.row(own.Properties, nearMark(own.Layout, own.WriteID, own.Incarnation)) != h.row(wanted.Properties, nearMark(wanted.Layout, e.writeID, e.incarnation)):
+	case own.Own.Outside.Is || h.row(own.Properties, nearMark(own.Own.Layout, own.WriteID, own.Own.Incarnation)) != h.row(wanted.Properties, nearMark(wanted.Own.Layout, e.writeID, e.incarnation)):
 		d.Kind = Different
 	default:
 		return false
@@ -226,7 +227,7 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Findi
 		d.Kind = Spurious
 		if p.reserved() {
 			d.Err = errLeftReserved
-			if p.row.Outside.Term == 0 {
+			if p.row.Own.Outside.Term == 0 {
 				d.Err = errNoTerm
 			}
 		}
@@ -239,12 +240,12 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Findi
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
 		return true
-	case own.Outside.Reserved != "":
+	case own.Own.Outside.Reserved != "":
 		d.Err = errLeftReserved
 	case h.row(own.Properties, outsideMark(own)) != h.row(e.stored.Only(wanted.Keep), e.mark()):
 	case p.claim == nil:
 		d.Err = errors.New("its claim is missing; Repair writes it")
-	case !p.claim.Outside.IsClaim || p.claim.Outside.Claim != key.Row || p.claim.Primary != e.key.Row || p.claim.Outside.Partition != e.key.Partition:
+	case !p.claim.Own.Outside.IsClaim || p.claim.Own.Outside.Claim != key.Row || p.claim.Own.Primary != e.key.Row || p.claim.Own.Outside.Partition != e.key.Partition:
 		d.Err = errors.New("the content of its claim does not match the copy; Repair corrects it")
 	case len(p.extraClaims) > 0:
 		d.Err = errLeftOver

@@ -5,26 +5,27 @@ import (
 	"errors"
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // visit counts the facts that one row of the entities' table shows: what an entity requires, or what is stored.
-func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
+func (pg *page) visit(ctx context.Context, row *tablerow.Row) error {
 	pg.enter(row.Key.Partition)
 	switch {
-	case row.Problem != nil && row.IsCopy:
+	case row.Problem != nil && row.Own.IsCopy:
 		pg.unreadable(pg.r.Table, row)
-	case row.Outside.Is:
+	case row.Own.Outside.Is:
 		if at := pg.outsideIn(pg.r.Table); at >= 0 && pg.scope == nil {
 			pg.visitOutside(at, row)
 		}
-	case row.Shared:
-	case row.IsCopy:
-		owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
+	case row.Own.IsShared:
+	case row.Own.IsCopy:
+		owner := tables.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
 		if pg.nearby && pg.mine(owner) {
-			pg.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: pg.hash.row(row.Properties, nearMark(row.Layout, row.WriteID, row.Incarnation))}, false)
+			pg.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: pg.hash.row(row.Properties, nearMark(row.Own.Layout, row.WriteID, row.Own.Incarnation))}, false)
 		}
 	default:
 		return pg.visitEntity(ctx, row)
@@ -33,18 +34,18 @@ func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
 }
 
 // unreadable records a finding for a copy or other row of an entity if the row cannot be read.
-func (pg *page) unreadable(table *core.Table, row *engine.StoredRow) {
-	owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
-	if row.Outside.Is {
-		owner.Partition = row.Outside.Partition
+func (pg *page) unreadable(table *core.Table, row *tablerow.Row) {
+	owner := tables.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
+	if row.Own.Outside.Is {
+		owner.Partition = row.Own.Outside.Partition
 	}
-	if row.Shared || pg.mine(owner) {
+	if row.Own.IsShared || pg.mine(owner) {
 		pg.fail(Finding{Kind: Undecodable, Table: table.Name(), Location: row.Key.Row, Entity: owner, Err: row.Problem})
 	}
 }
 
 // visitOutside records that a copy or a claim is stored.
-func (pg *page) visitOutside(at int, row *engine.StoredRow) {
+func (pg *page) visitOutside(at int, row *tablerow.Row) {
 	f, ok := pg.outsideFact(at, row)
 	if !pg.outside || !ok {
 		return
@@ -54,20 +55,20 @@ func (pg *page) visitOutside(at int, row *engine.StoredRow) {
 
 // outsideFact returns the fact of a stored outside row. ok is false if the row is not one, or is not in the
 // scope.
-func (pg *page) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) {
-	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
-	if !row.Outside.Is || row.Shared || !pg.mine(owner) {
+func (pg *page) outsideFact(at int, row *tablerow.Row) (f fact, ok bool) {
+	owner := tables.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}
+	if !row.Own.Outside.Is || row.Own.IsShared || !pg.mine(owner) {
 		return f, false
 	}
 	copied := row.Key
-	if row.Outside.IsClaim {
-		copied.Row = row.Outside.Claim
+	if row.Own.Outside.IsClaim {
+		copied.Row = row.Own.Outside.Claim
 	}
 	if _, known := pg.areas[at].ownerName(copied); !known {
 		return f, false
 	}
 	f.site = site{at, driver.JoinKey(copied), owner}
-	if !row.Outside.IsClaim {
+	if !row.Own.Outside.IsClaim {
 		f.digest = pg.hash.row(row.Properties, outsideMark(row))
 		return f, true
 	}
@@ -80,18 +81,18 @@ func (pg *page) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) {
 
 // outsideMark identifies the incarnation and version of the entity from which a copy was made; for a reserved
 // key, the change that reserved it.
-func outsideMark(row *engine.StoredRow) string {
-	if row.Outside.Reserved != "" {
-		return "reserved " + row.Outside.Reserved
+func outsideMark(row *tablerow.Row) string {
+	if row.Own.Outside.Reserved != "" {
+		return "reserved " + row.Own.Outside.Reserved
 	}
-	return versionMark(row.Incarnation, row.Outside.Version)
+	return versionMark(row.Own.Incarnation, row.Own.Outside.Version)
 }
 
 // versionMark joins an entity's incarnation and the ETag or write id of its version.
 func versionMark(incarnation, version string) string { return incarnation + " " + version }
 
 // visitEntity counts the facts that an entity requires.
-func (pg *page) visitEntity(ctx context.Context, row *engine.StoredRow) error {
+func (pg *page) visitEntity(ctx context.Context, row *tablerow.Row) error {
 	if !pg.mine(row.Key) {
 		return nil
 	}
@@ -135,7 +136,7 @@ func (pg *page) fail(d Finding) {
 type seenEntity struct {
 	key         tables.Key
 	value       any // nil if the entity does not exist or cannot be read
-	row         *engine.StoredRow
+	row         *tablerow.Row
 	etag        string
 	writeID     string
 	stored      tables.Properties
@@ -156,8 +157,8 @@ func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy 
 
 // decode makes an entity from its own row. It returns an error only if a request for further rows or blobs
 // fails.
-func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEntity, error) {
-	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Incarnation}
+func (v *verifier) decode(ctx context.Context, row *tablerow.Row) (*seenEntity, error) {
+	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Own.Incarnation}
 	switch {
 	case row.Problem != nil: // Schema.Where may compare the property that cannot be read
 		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
@@ -173,9 +174,9 @@ func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEnti
 	if v.r.Layout == nil && len(v.r.Transformers) == 0 {
 		e.value, e.stored, err = v.r.DecodePlain(row)
 	} else {
-		var now *engine.StoredRow
+		var now *tablerow.Row
 		if e.value, now, err = v.r.LoadStored(ctx, v.r.Table, row, nil, nil); now != nil {
-			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.Properties, string(now.ETag), now.WriteID, now.Incarnation
+			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.Properties, string(now.ETag), now.WriteID, now.Own.Incarnation
 		} else if err == nil {
 			return &seenEntity{key: row.Key}, nil // deleted since the row was read
 		}
@@ -218,13 +219,13 @@ func (pg *page) wantNear(e *seenEntity) {
 		pg.fail(Finding{Kind: Undecodable, Pattern: refused.Pattern, Table: pg.r.Table.Name(), Entity: e.key, Err: refused.Err})
 	}
 	for i := range rows {
-		pg.count(&fact{site: site{nearArea, rows[i].RowKey, e.key}, digest: pg.hash.row(rows[i].Properties, nearMark(rows[i].Layout, e.writeID, e.incarnation))}, true)
+		pg.count(&fact{site: site{nearArea, rows[i].Key.Row, e.key}, digest: pg.hash.row(rows[i].Properties, nearMark(rows[i].Own.Layout, e.writeID, e.incarnation))}, true)
 	}
 }
 
 // nearRows returns the rows that follow from an entity, except its own first row. If an index's key function
 // rejects the entity, the index has no copy of it, and refusals has the error.
-func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusals []*tables.Error) {
+func nearRows(r *engine.Engine, e *seenEntity) (rows []tablerow.Row, refusals []*tables.Error) {
 	refuse := func(pattern string, err error) {
 		refusals = append(refusals, &tables.Error{Pattern: pattern, Err: err})
 	}

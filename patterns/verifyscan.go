@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -93,7 +94,7 @@ func (v *verifier) scanEntities(ctx context.Context) error {
 // entities scans ranges of the entities' table. It reads only the entities' own rows if the schema has a span
 // and the scan needs no other rows of the table.
 func (v *verifier) entities(ranges []rangescan.Range, a aim) tablescan.Scan[*page] {
-	scan := v.scan(v.r.Table, ranges, a, func(ctx context.Context, pg *page, row *engine.StoredRow) error { return pg.visit(ctx, row) })
+	scan := v.scan(v.r.Table, ranges, a, func(ctx context.Context, pg *page, row *tablerow.Row) error { return pg.visit(ctx, row) })
 	if !a.nearby && v.r.Schema.Own.Span != (compoundkey.Span{}) && (v.scope != nil || v.outsideIn(v.r.Table) < 0) {
 		scan.Span = v.r.Primary.Span
 	}
@@ -254,7 +255,7 @@ func (v *verifier) apart(at int) bool {
 const fewPartitions = 10
 
 func (v *verifier) outsideRows(at int, a aim) tablescan.Scan[*page] {
-	scan := v.scan(v.areas[at].table, tablescan.Partitions(nil), a, func(_ context.Context, pg *page, row *engine.StoredRow) error {
+	scan := v.scan(v.areas[at].table, tablescan.Partitions(nil), a, func(_ context.Context, pg *page, row *tablerow.Row) error {
 		pg.enter(row.Key.Partition)
 		if row.Problem != nil {
 			pg.unreadable(v.areas[at].table, row)

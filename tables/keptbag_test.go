@@ -6,7 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -16,8 +16,8 @@ import (
 func TestKeptBag(t *testing.T) {
 	a := harness.Account(t)
 	from, to := harness.NewTable(t, a), harness.NewTable(t, a)
-	write := core.Write{Verb: wire.VerbInsert, Key: tables.Key{Partition: "p", Row: "kept"}, Properties: tables.Properties{{Name: "N", Value: tables.Int32(1)}}, System: tables.Properties{{Name: "_tpCopies", Value: tables.String("email")}}}
-	if _, err := (*core.Table)(from).Commit(t.Context(), "Test", []core.Write{write}, rowwriter.NewWriteID()); err != nil {
+	write := tablerow.Row{Verb: wire.VerbInsert, Key: tables.Key{Partition: "p", Row: "kept"}, Properties: tables.Properties{{Name: "N", Value: tables.Int32(1)}}, Own: tablerow.Own{Copies: "email"}}
+	if _, _, err := (*core.Table)(from).Commit(t.Context(), "Test", write); err != nil {
 		t.Fatal(err)
 	}
 	harness.Check(t, from.Entities().Insert(t.Context(), harness.Row("p", "plain")))

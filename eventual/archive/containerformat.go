@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -202,6 +203,6 @@ func openArchive[T any](codec *tables.Codec[T], text []byte) (*T, error) {
 	if err := codec.Decode(properties, v); err != nil {
 		return nil, err
 	}
-	(*core.Codec)(codec).Finish(&core.Row{}, key, v)
+	(*core.Codec)(codec).Finish(&tablerow.Row{}, key, v)
 	return v, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lanes"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -63,7 +63,7 @@ func (s *Source) bulkUnit(o *entity.BulkOptions) func(any) (Unit, error) {
 		if err != nil {
 			return Unit{Key: w.Key}, err
 		}
-		return Unit{Key: w.Key, Writes: []Write{w}, Written: func(etags []azcore.ETag, _ string) { s.Codec.written(verb, v, etags[0]) }}, nil
+		return Unit{Key: w.Key, Writes: []tablerow.Row{w}, Written: func(etags []azcore.ETag, _ string) { s.Codec.written(verb, v, etags[0]) }}, nil
 	}
 }
 
@@ -157,7 +157,7 @@ func (b *bulk) unit(u Unit) (*lanes.Unit[Unit], error) {
 		}
 		b.scratch = b.scratch[:0]
 		if w.Verb != wire.VerbDelete {
-			b.scratch, _ = w.row().Append(b.scratch, accessProperty, size, rowwriter.AnyWriteID)
+			b.scratch, _ = w.Append(b.scratch, size, tablerow.AnyWriteID)
 		}
 		out.Bytes += len(b.scratch) + batchOverhead + len(b.table.account.endpoints.Table) + 3*(len(w.Key.Partition)+len(w.Key.Row))
 		if i > 0 && w.Verb == wire.VerbDelete && u.Written == nil {
@@ -256,12 +256,11 @@ func (d *bulkDivision) send(ctx context.Context, units []*lanes.Unit[Unit]) erro
 		}
 		return err
 	}
-	var writes []Write
+	var writes []tablerow.Row
 	for _, u := range units {
 		writes = append(writes, u.Value.Writes...)
 	}
-	writeID := rowwriter.NewWriteID()
-	etags, err := d.table.Commit(ctx, d.op, writes, writeID)
+	etags, writeID, err := d.table.Commit(ctx, d.op, writes...)
 	if err == nil {
 		d.done(units, etags, writeID)
 	}
@@ -312,7 +311,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[Unit]) (
 		keys[i] = u.Value.Key
 		index[keys[i]] = i
 	}
-	for row, err := range streams.Typed[Row](b.table.rawRows().GetMany(ctx, keys, existingConcurrency)) {
+	for row, err := range streams.Typed[tablerow.Row](b.table.rawRows().GetMany(ctx, keys, existingConcurrency)) {
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -35,7 +36,7 @@ func newCodec(typ reflect.Type, plain, withState func() (any, *State)) (*Codec, 
 	if c.typ.Kind() != reflect.Struct {
 		return nil, errs.Wiringf("NewCodec", "", "%s is not a struct; use a struct or Entity", c.typ)
 	}
-	plan, err := fields.New(c.typ, storedTypes)
+	plan, err := fields.New(c.typ)
 	if err != nil {
 		return nil, errs.Wiringf("NewCodec", "", "%w", err)
 	}
@@ -47,9 +48,6 @@ func newCodec(typ reflect.Type, plain, withState func() (any, *State)) (*Codec, 
 }
 
 var (
-	// storedTypes are the types of this package that a struct may have for fields.
-	storedTypes = fields.Types{Value: reflect.TypeFor[entity.Value](), Meta: reflect.TypeFor[entity.Meta]()}
-
 	// ErrNil is the cause of ErrInvalid for a nil value.
 	ErrNil       = errors.New("the value is nil; give a pointer to a value")
 	errNoAccount = errors.New("the table has no account; make it with Account.Table")
@@ -103,7 +101,7 @@ func ValueOf(v any) (entity.Value, error) {
 	if value, ok := v.(entity.Value); ok {
 		return value, nil
 	}
-	value, err := storedTypes.ValueOf(v)
+	value, err := fields.ValueOf(v)
 	return entity.Value(value), err
 }
 
@@ -112,7 +110,7 @@ func (c *Codec) Encode(v any) (entity.Properties, error) {
 	if c.plan == nil {
 		return slices.Clone(v.(*entity.Entity).Properties), nil // the caller may change the bag before it is sent
 	}
-	properties, err := fields.Encode(c.plan, reflect.ValueOf(v).Elem(), accessProperty)
+	properties, err := c.plan.Encode(reflect.ValueOf(v).Elem())
 	if err != nil {
 		return nil, errs.Invalid("Encode", err)
 	}
@@ -123,7 +121,7 @@ func (c *Codec) Encode(v any) (entity.Properties, error) {
 // since a merge cannot remove a property from the stored row.
 func (c *Codec) EncodeMerge(v any, names []string) (entity.Properties, error) {
 	if c.plan != nil {
-		properties, err := fields.EncodeMerge(c.plan, reflect.ValueOf(v).Elem(), names, accessProperty)
+		properties, err := c.plan.EncodeMerge(reflect.ValueOf(v).Elem(), names)
 		if err != nil {
 			return nil, errs.Invalid("Encode", err)
 		}
@@ -151,7 +149,7 @@ func (c *Codec) EncodeOnly(v any, names []string) (entity.Properties, error) {
 	if c.plan == nil {
 		return v.(*entity.Entity).Properties.Only(names), nil
 	}
-	some, err := fields.EncodeOnly(c.plan, reflect.ValueOf(v).Elem(), names, accessProperty)
+	some, err := c.plan.EncodeOnly(reflect.ValueOf(v).Elem(), names)
 	if err != nil {
 		return nil, errs.Invalid("EncodeOnly", err)
 	}
@@ -172,7 +170,7 @@ func (c *Codec) Decode(p entity.Properties, v any) error {
 		v.(*entity.Entity).Properties = append(entity.Properties(nil), p...) // the reader reuses its own slice
 		return nil
 	}
-	if err := fields.Decode(c.plan, p, reflect.ValueOf(v).Elem(), accessProperty); err != nil {
+	if err := c.plan.Decode(p, reflect.ValueOf(v).Elem()); err != nil {
 		return &entity.Error{Op: "Decode", Kind: entity.ErrGarbled, Err: err}
 	}
 	return nil
@@ -192,7 +190,7 @@ func (c *Codec) Meta(v any) *entity.Meta {
 	if !c.HasMeta() {
 		return nil
 	}
-	return c.plan.Meta(reflect.ValueOf(v).Elem()).(*entity.Meta)
+	return c.plan.Meta(reflect.ValueOf(v).Elem())
 }
 
 // SetKey sets the fields PartitionKey and RowKey of a struct that has them.
@@ -201,7 +199,7 @@ func (c *Codec) SetKey(v any, key entity.Key) {
 }
 
 // Finish sets the ETag, the timestamp and the key of v. For a row that is a copy, key is the entity's key.
-func (c *Codec) Finish(row *Row, key entity.Key, v any) {
+func (c *Codec) Finish(row *tablerow.Row, key entity.Key, v any) {
 	if c.plan == nil {
 		e := v.(*entity.Entity)
 		e.Key, e.ETag, e.Timestamp, e.Lossy = key, row.ETag, row.Timestamp, row.Lossy
@@ -269,7 +267,7 @@ func (c *Codec) written(verb wire.Verb, v any, etag azcore.ETag) {
 }
 
 // load decodes a row into a new value.
-func (c *Codec) load(row *Row, partial bool) (any, error) {
+func (c *Codec) load(row *tablerow.Row, partial bool) (any, error) {
 	v, s := c.room()
 	if row.Lossy && c.plan != nil && !c.HasMeta() {
 		return nil, &entity.Error{Op: "Decode", Kind: entity.ErrGarbled, Err: fmt.Errorf("a text of the row has half of a surrogate pair, which a Go string cannot hold; embed tables.Meta in %s, whose Lossy then reports it", c.plan.Type)}
@@ -279,11 +277,11 @@ func (c *Codec) load(row *Row, partial bool) (any, error) {
 	}
 	c.Finish(row, row.Key, v)
 	if c.plan == nil {
-		if facts := row.facts(partial); !facts.none() {
+		if facts := factsOf(row, partial); !facts.none() {
 			keep(v.(*entity.Entity), &facts)
 		}
 	} else if s != nil {
-		facts := row.facts(partial)
+		facts := factsOf(row, partial)
 		*s = State{Key: row.Key, Row: row.Key.Row, Incarnation: facts.incarnation, WriteID: row.WriteID, Partial: partial}
 		if !facts.none() {
 			s.viewed = new(facts)
@@ -295,17 +293,17 @@ func (c *Codec) load(row *Row, partial bool) (any, error) {
 
 // write encodes v as one row of a write. Beside an error, it returns the key as far as that is known. names are the properties that a merge
 // sends, all if there are none.
-func (c *Codec) write(verb wire.Verb, v any, ifMatch azcore.ETag, names []string) (Write, error) {
+func (c *Codec) write(verb wire.Verb, v any, ifMatch azcore.ETag, names []string) (tablerow.Row, error) {
 	key, err := c.Key(v)
 	if err != nil {
-		return Write{}, errs.Invalid("", err)
+		return tablerow.Row{}, errs.Invalid("", err)
 	}
-	w := Write{Verb: verb, Key: key, IfMatch: ifMatch}
+	w := tablerow.Row{Verb: verb, Key: key, IfMatch: ifMatch}
 	if facts := c.facts(v); facts != nil {
 		if err := facts.check(verb, c.plan == nil, len(names) > 0); err != nil {
 			e := errs.Invalid("", err)
 			e.Key = errs.Loggable(key)
-			return Write{Key: key}, e
+			return tablerow.Row{Key: key}, e
 		}
 		facts.onto(&w)
 	}
@@ -313,7 +311,7 @@ func (c *Codec) write(verb wire.Verb, v any, ifMatch azcore.ETag, names []string
 		return w, nil
 	}
 	if err := c.CheckWhole(v); err != nil {
-		return Write{Key: key}, err
+		return tablerow.Row{Key: key}, err
 	}
 	if verb == wire.VerbMerge {
 		w.Properties, err = c.EncodeMerge(v, names)
@@ -321,10 +319,10 @@ func (c *Codec) write(verb wire.Verb, v any, ifMatch azcore.ETag, names []string
 		w.Properties, err = c.Encode(v)
 	}
 	if err != nil {
-		return Write{Key: key}, err
+		return tablerow.Row{Key: key}, err
 	}
 	if err := CheckReserved(w.Properties); err != nil {
-		return Write{Key: key}, errs.Invalid("", err)
+		return tablerow.Row{Key: key}, errs.Invalid("", err)
 	}
 	return w, nil
 }

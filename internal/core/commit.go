@@ -11,9 +11,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/submission"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -26,13 +25,14 @@ import (
 // row is empty if the row could not be read back, has no write ID, or was changed by another writer before it was read
 // back.
 //
-// writeID must not have been used by an earlier write.
-func (t *Table) Commit(ctx context.Context, op string, writes []Write, writeID string) ([]azcore.ETag, error) {
+// The rows that have room for it carry id, which no other write has.
+func (t *Table) Commit(ctx context.Context, op string, writes ...tablerow.Row) (etags []azcore.ETag, id string, err error) {
 	ctx, span := (&Source{Table: t}).begin(ctx, op)
-	etags, e := t.tryCommit(ctx, writes, writeID)
+	id = tablerow.NewWriteID()
+	etags, e := t.tryCommit(ctx, writes, id)
 	if e == nil {
 		span.End(nil)
-		return etags, nil
+		return etags, id, nil
 	}
 	defer func() { span.End(e) }()
 	t.failed(ctx, e)
@@ -45,9 +45,9 @@ func (t *Table) Commit(ctx context.Context, op string, writes []Write, writeID s
 		}
 	}
 	if failed > 0 && failed <= len(writes) {
-		writes[failed-1].explain(e)
+		writes[failed-1].Explain(e)
 	}
-	return nil, e
+	return nil, id, e
 }
 
 // failed reports a failed request to telemetry: it logs a missing table, and counts a conflict or an insert of an
@@ -65,7 +65,7 @@ func (t *Table) failed(ctx context.Context, err error) {
 	}
 }
 
-func (t *Table) tryCommit(ctx context.Context, writes []Write, writeID string) ([]azcore.ETag, *entity.Error) {
+func (t *Table) tryCommit(ctx context.Context, writes []tablerow.Row, writeID string) ([]azcore.ETag, *entity.Error) {
 	if err := t.Usable(); err != nil {
 		return nil, errs.Wiringf("", "", "%w", err)
 	}
@@ -93,7 +93,7 @@ func (t *Table) tryCommit(ctx context.Context, writes []Write, writeID string) (
 }
 
 // CheckWrites refuses writes that break the rules of an entity group transaction.
-func CheckWrites(writes []Write) *entity.Error {
+func CheckWrites(writes []tablerow.Row) *entity.Error {
 	if len(writes) == 0 {
 		return errs.Invalidf("", "the transaction has no operations; add at least one")
 	}
@@ -114,7 +114,7 @@ func CheckWrites(writes []Write) *entity.Error {
 		if first, twice := seen[key.Row]; twice {
 			e := errs.Invalidf("", "changes %d and %d are of the same row; a transaction may change a row only once", first+1, i+1)
 			e.Key, e.Change = errs.Loggable(key), i+1
-			return writes[i].explain(e)
+			return writes[i].Explain(e)
 		}
 		seen[key.Row] = i
 	}
@@ -125,7 +125,7 @@ func CheckWrites(writes []Write) *entity.Error {
 // before the one that the service refused. A row with this write's ID proves that the whole write was applied. resolve
 // can rarely prove that nothing was applied: a request may still be on its way, and another writer may have overwritten
 // the rows.
-func (t *Table) resolve(ctx context.Context, writes []Write, enc *encoded, refused *entity.Error, unanswered bool) ([]azcore.ETag, *entity.Error) {
+func (t *Table) resolve(ctx context.Context, writes []tablerow.Row, enc *encoded, refused *entity.Error, unanswered bool) ([]azcore.ETag, *entity.Error) {
 	if !unanswered && isFinal(refused) {
 		return nil, refused
 	}
@@ -173,7 +173,7 @@ func unknown(cause *entity.Error, readErr error) *entity.Error {
 
 // resolveUnmarked does the work of resolve if no row of the write carries its ID: for deletes, and for rows without
 // room for the ID.
-func (t *Table) resolveUnmarked(ctx context.Context, writes []Write, refused *entity.Error) ([]azcore.ETag, *entity.Error) {
+func (t *Table) resolveUnmarked(ctx context.Context, writes []tablerow.Row, refused *entity.Error) ([]azcore.ETag, *entity.Error) {
 	for i := range writes {
 		if writes[i].Verb != wire.VerbDelete {
 			return nil, unknown(refused, nil)
@@ -191,7 +191,7 @@ func (t *Table) resolveUnmarked(ctx context.Context, writes []Write, refused *en
 
 // learnETags reads the rows for the ETags that the lost response had. The ETag of a row stays empty if the row cannot
 // be read, carries no write ID, or was changed by another writer since.
-func (t *Table) learnETags(ctx context.Context, writes []Write, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
+func (t *Table) learnETags(ctx context.Context, writes []tablerow.Row, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
 	etags := make([]azcore.ETag, len(writes))
 	etags[witness] = etag
 	for i := range writes {
@@ -205,34 +205,6 @@ func (t *Table) learnETags(ctx context.Context, writes []Write, enc *encoded, wi
 	return etags
 }
 
-// Write is one row of a write on its way to the service. Every write to a table is a list of RawWrites.
-type Write struct {
-	Verb       wire.Verb
-	Key        entity.Key
-	IfMatch    azcore.ETag // "" for an insert or an upsert
-	Properties entity.Properties
-	System     entity.Properties // the library's own, without the write ID
-	// Marked says that the row must have room for the write ID, because copies are compared with their entity by this
-	// ID. Other rows are written without it if they are full; then a lost response leaves the outcome unknown.
-	Marked bool
-	// Plain says that Properties is the whole row, with the library's own properties: the row is written as it is, and
-	// no write ID is added.
-	Plain   bool
-	Meaning Meaning // nil for a plain row
-}
-
-// Meaning translates the failure of a row for the caller: which entity or pattern the row belongs to, and what a
-// taken key means.
-type Meaning interface{ Explain(e *entity.Error) }
-
-// explain applies the row's Meaning to its failure.
-func (w *Write) explain(e *entity.Error) *entity.Error {
-	if w.Meaning != nil {
-		w.Meaning.Explain(e)
-	}
-	return e
-}
-
 // encoded are the writes of a transaction, ready to be sent.
 type encoded struct {
 	operations []wire.Operation
@@ -241,7 +213,7 @@ type encoded struct {
 }
 
 // encode checks every row and encodes it.
-func encode(table string, writes []Write, writeID string) (*encoded, *entity.Error) {
+func encode(table string, writes []tablerow.Row, writeID string) (*encoded, *entity.Error) {
 	out := &encoded{operations: make([]wire.Operation, len(writes)), marked: make([]bool, len(writes)), writeID: writeID}
 	var buffer []byte
 	for i := range writes {
@@ -264,34 +236,10 @@ func encode(table string, writes []Write, writeID string) (*encoded, *entity.Err
 			buffer = make([]byte, 0, room*min(len(writes)-i, 16))
 		}
 		start := len(buffer)
-		id := out.writeID
-		if w.Plain {
-			id = ""
-		}
-		buffer, out.marked[i] = w.row().Append(buffer, accessProperty, size, id)
+		buffer, out.marked[i] = w.Append(buffer, size, out.writeID)
 		out.operations[i].Body = buffer[start:len(buffer):len(buffer)]
 	}
 	return out, nil
-}
-
-// Check returns the size of the row in bytes, by the service's formula, and refuses a row that the service would not store.
-func (w *Write) Check() (size int, e *entity.Error) {
-	var err error
-	if w.Verb == wire.VerbDelete {
-		err = rows.CheckKeys(w.Key.Partition, w.Key.Row)
-	} else {
-		size, err = w.row().Check(accessProperty, w.Marked)
-	}
-	if err == nil {
-		return size, nil
-	}
-	e = errs.Invalid("", err)
-	e.Key = errs.Loggable(w.Key)
-	return 0, w.explain(e)
-}
-
-func (w *Write) row() rowwriter.Row[entity.Property] {
-	return rowwriter.Row[entity.Property]{Partition: w.Key.Partition, Row: w.Key.Row, Properties: w.Properties, System: w.System}
 }
 
 // send makes the one request of a write, and lets the SDK repeat it. The error is Reply.Err as an *Error.
@@ -318,8 +266,8 @@ func (t *Table) target() submission.Target {
 
 // Measure returns the number of bytes of the request's body, and which rows carry the write ID. It returns an error if the writes are
 // too large for one transaction. It sends nothing.
-func (t *Table) Measure(writes []Write) (body int, marked []bool, e *entity.Error) {
-	enc, e := encode(t.name, writes, rowwriter.AnyWriteID)
+func (t *Table) Measure(writes []tablerow.Row) (body int, marked []bool, e *entity.Error) {
+	enc, e := encode(t.name, writes, tablerow.AnyWriteID)
 	if e != nil {
 		return 0, nil, e
 	}

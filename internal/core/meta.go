@@ -8,7 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/carry"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -63,21 +63,11 @@ type rowFacts struct {
 	carried     entity.Properties // properties that only a later version of the library knows
 }
 
-func (r *Row) facts(partial bool) rowFacts {
-	f := rowFacts{key: r.Key, partial: partial}
-	for _, p := range r.System {
-		switch {
-		case p.Name == rows.Incarnation:
-			f.incarnation, _ = p.Value.Text()
-		case !rows.IsKnown(p.Name):
-			f.carried = append(f.carried, p)
-		case p.Name == rows.Primary, p.Name == rows.Shared:
-			f.kept = true
-		case p.Name == rows.Copies, p.Name == rows.Layout:
-			f.kept = f.kept || p.Value != entity.String("")
-		}
-	}
-	return f
+// factsOf returns the facts of a row that was read. The row may be one of several: then an entity's own row lists copies or a layout.
+func factsOf(row *tablerow.Row, partial bool) rowFacts {
+	o := &row.Own
+	return rowFacts{key: row.Key, partial: partial, incarnation: o.Incarnation, carried: slices.Clone(o.Later),
+		kept: o.IsCopy || o.Copies != "" || o.Layout != ""}
 }
 
 // keep makes a bag carry facts, or none if they say nothing.
@@ -136,23 +126,16 @@ func (f *rowFacts) check(verb wire.Verb, bag, named bool) error {
 	return nil
 }
 
-// onto adds to w the properties that a write of the row must keep. It adds none if w has another key: then w writes another row.
-func (f *rowFacts) onto(w *Write) {
+// onto adds to w the properties that a write of the row must keep. It adds none if w has another key: then w writes another row. A merge
+// does not update the copies, so it clears the list of copies, which would otherwise be wrong.
+func (f *rowFacts) onto(w *tablerow.Row) {
 	if w.Key != f.key || w.Verb != wire.VerbReplace && w.Verb != wire.VerbMerge {
 		return
 	}
 	if w.Verb == wire.VerbReplace {
-		w.System = slices.Clone(f.carried)
+		w.Own.Later = f.carried
 	}
-	if f.incarnation == "" {
-		return
-	}
-	w.Marked = true
-	w.System = append(w.System, entity.Property{Name: rows.Incarnation, Value: entity.String(f.incarnation)})
-	if w.Verb == wire.VerbMerge {
-		// A merge does not update the copies, so it clears the list of copies, which would otherwise be wrong.
-		w.System = append(w.System, entity.Property{Name: rows.Copies, Value: entity.String("")})
-	}
+	w.Own.Incarnation = f.incarnation
 }
 
 // after returns the facts that remain after a write of the row. An insert makes a plain row that has just the value's properties;

@@ -20,6 +20,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -70,13 +71,11 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (pag
 	}
 	var last entity.Key
 	read := 0
-	row := new(Row)
-	reader := rowreader.New(answer, q.src.Known, accessProperty)
+	reader := rowreader.New(answer, q.src.Known)
 	if q.src.Plain {
-		reader = rowreader.NewPlain(answer, accessProperty)
+		reader = rowreader.NewPlain(answer)
 	}
-	err = reader.Page(func(stored *rowreader.Row[entity.Property]) error {
-		row.set(stored)
+	err = reader.Page(func(row *tablerow.Row) error {
 		last = row.Key
 		read++
 		if q.top > 0 && len(page.Values) == c.Left || q.src.Accept != nil && !q.src.Accept(last) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
@@ -33,11 +34,11 @@ func (t *Table) Owned(owner any) *Table {
 }
 
 // GetMany reads rows by their keys, several at once, and omits keys without a row. Requests: 1 for each key.
-func (t *Table) GetMany(ctx context.Context, keys []entity.Key) iter.Seq2[*Row, error] {
-	return streams.Typed[Row](t.rawRows().GetMany(ctx, keys, 0))
+func (t *Table) GetMany(ctx context.Context, keys []entity.Key) iter.Seq2[*tablerow.Row, error] {
+	return streams.Typed[tablerow.Row](t.rawRows().GetMany(ctx, keys, 0))
 }
 
-// Query returns a query of the rows as they are stored: its values are *Row.
+// Query returns a query of the rows as they are stored: its values are *tablerow.Row.
 func (t *Table) Query() Query { return NewQuery(t.rawRows()) }
 
 // Bags returns a query of the rows as property bags: its values are *entity.Entity.
@@ -51,9 +52,9 @@ func (t *Table) Source(span compoundkey.Span) *Source {
 }
 
 // Visit returns a query that passes each row to visit as it is read, and that yields no rows.
-func (t *Table) Visit(visit func(context.Context, *Row) error) Query {
+func (t *Table) Visit(visit func(context.Context, *tablerow.Row) error) Query {
 	return NewQuery(&Source{Table: t, Codec: &Codec{}, Skips: true,
-		Load: func(ctx context.Context, row *Row, _ []string) (any, error) { return nil, visit(ctx, row) }})
+		Load: func(ctx context.Context, row *tablerow.Row, _ []string) (any, error) { return nil, visit(ctx, row) }})
 }
 
 // Condition returns the expression of a condition on rows of the codec's type, nil for a nil Condition.
@@ -78,7 +79,7 @@ func (x *Transaction) NextChange() int {
 
 // Writes returns the rows of a transaction that is part of a change set, and for each row the index of its change. It returns an error
 // if the transaction cannot be committed.
-func (x *Transaction) Writes() ([]Write, []int, error) {
+func (x *Transaction) Writes() ([]tablerow.Row, []int, error) {
 	if x.err != nil {
 		return nil, nil, x.err
 	}
@@ -88,8 +89,8 @@ func (x *Transaction) Writes() ([]Write, []int, error) {
 // Unit is the change of one entity in a bulk write. Its rows stay in one transaction.
 type Unit struct {
 	Key    entity.Key
-	Writes []Write // the first is the entity's own row; only an estimate if Written is nil
-	More   int     // rows that the entity may write or remove besides Writes
+	Writes []tablerow.Row // the first is the entity's own row; only an estimate if Written is nil
+	More   int            // rows that the entity may write or remove besides Writes
 	// Written updates the entity after a commit of Writes; nil if only Together can write it.
 	Written func(etags []azcore.ETag, writeID string)
 	// Together writes units as one change set of their repository, which may write more rows than Writes. If units has

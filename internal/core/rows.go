@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -18,7 +18,7 @@ func (t *Table) Plain(codec *Codec) *Source {
 	if codec.IsBag() || codec.HasMeta() {
 		src.Guards = []string{rows.Primary, rows.Shared, rows.Copies, rows.Layout}
 	}
-	src.Load = func(_ context.Context, row *Row, selected []string) (any, error) {
+	src.Load = func(_ context.Context, row *tablerow.Row, selected []string) (any, error) {
 		return codec.load(row, selected != nil)
 	}
 	return src
@@ -39,7 +39,7 @@ func (s *Source) Write(ctx context.Context, op string, verb wire.Verb, v any, if
 	if err != nil {
 		return s.relabel(op, err)
 	}
-	etags, err := s.Table.Commit(ctx, op, []Write{w}, rowwriter.NewWriteID())
+	etags, _, err := s.Table.Commit(ctx, op, w)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Source) Refused(op string) error { return s.relabel(op, errs.Invalid(""
 
 // DeleteUnconditional deletes a row without a check of its ETag.
 func (t *Table) DeleteUnconditional(ctx context.Context, key entity.Key) error {
-	_, err := t.Commit(ctx, "DeleteUnconditional", []Write{{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny}}, rowwriter.NewWriteID())
+	_, _, err := t.Commit(ctx, "DeleteUnconditional", tablerow.Row{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})
 	return err
 }
 

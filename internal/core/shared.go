@@ -6,7 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -22,13 +22,13 @@ const (
 
 // SharedWrite returns the write of a row that belongs to a pattern. It rejects a replacement or delete without an ETag, since that would
 // be unconditional.
-func SharedWrite(verb SharedVerb, row *entity.Entity, owner string) (Write, error) {
+func SharedWrite(verb SharedVerb, row *entity.Entity, owner string) (tablerow.Row, error) {
 	if row == nil {
-		return Write{}, errors.New("a RowOperation has no Row; the pattern must set it")
+		return tablerow.Row{}, errors.New("a RowOperation has no Row; the pattern must set it")
 	}
-	w := Write{Key: row.Key, Properties: row.Properties, IfMatch: row.ETag}
+	w := tablerow.Row{Key: row.Key, Properties: row.Properties, IfMatch: row.ETag}
 	if verb != DeleteShared {
-		w.System = entity.Properties{{Name: rows.Shared, Value: entity.String(owner)}}
+		w.Own.IsCopy, w.Own.IsShared, w.Own.Shared = true, true, owner
 	}
 	switch verb {
 	case InsertShared:
@@ -49,11 +49,11 @@ func SharedWrite(verb SharedVerb, row *entity.Entity, owner string) (Write, erro
 
 // Beside returns the writes of rows of one owner; of returns what to do with one of them. It rejects rows without an owner, which would be
 // read as entities.
-func Beside[R any](owner string, all []R, of func(R) (SharedVerb, *entity.Entity)) ([]Write, error) {
+func Beside[R any](owner string, all []R, of func(R) (SharedVerb, *entity.Entity)) ([]tablerow.Row, error) {
 	if owner == "" && len(all) > 0 {
 		return nil, errors.New("Beside.Owner is empty; set it to the name of the pattern that owns the rows")
 	}
-	writes := make([]Write, len(all))
+	writes := make([]tablerow.Row, len(all))
 	for i := range all {
 		verb, row := of(all[i])
 		var err error

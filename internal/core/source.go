@@ -5,20 +5,18 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"slices"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
-	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -36,7 +34,7 @@ type Source struct {
 	Skips    bool               // Load skips some of the rows in Span
 	Problems bool               // Load also gets the rows with a value that could not be read
 	Kept     []string           // the properties that the rows hold, nil for all
-	Plain    bool               // rows are read as they are: the library's own properties are among Row.Properties
+	Plain    bool               // rows are read as they are: the library's own properties are among Properties
 
 	// Filterable returns an error if a query cannot compare the property, because the rows do not store it
 	// unchanged. Nil means that every property can be compared.
@@ -51,7 +49,7 @@ type Source struct {
 
 	// Load makes the value of a row, a pointer to the Codec's type, or nil for a row that is not of this source. selected are the
 	// properties that the caller asked for, nil for all.
-	Load func(ctx context.Context, row *Row, selected []string) (any, error)
+	Load func(ctx context.Context, row *tablerow.Row, selected []string) (any, error)
 }
 
 // begin begins an operation on the source's table, unless ctx already belongs to an operation.
@@ -116,7 +114,7 @@ func (s *Source) entity(v any) (*entity.Entity, error) {
 
 // rawRows is the source of a table's rows as they are stored.
 func (t *Table) rawRows() *Source {
-	return &Source{Table: t, Codec: &Codec{}, Load: func(_ context.Context, row *Row, _ []string) (any, error) {
+	return &Source{Table: t, Codec: &Codec{}, Load: func(_ context.Context, row *tablerow.Row, _ []string) (any, error) {
 		return row.Clone(), nil
 	}}
 }
@@ -136,7 +134,7 @@ func (s *Source) DecodeError(op string, key entity.Key, err error) error {
 }
 
 // Get makes the point read of one row, which may have a Problem. Requests: 1.
-func (t *Table) Get(ctx context.Context, op string, key entity.Key, known map[string]int) (*Row, error) {
+func (t *Table) Get(ctx context.Context, op string, key entity.Key, known map[string]int) (*tablerow.Row, error) {
 	if err := t.Usable(); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
@@ -153,12 +151,10 @@ func (t *Table) Get(ctx context.Context, op string, key entity.Key, known map[st
 		return nil, err
 	}
 	t.account.telemetry.Rows(ctx, t.name, 1, 1)
-	answer, err := rowreader.New(ex.Answer, known, accessProperty).One()
+	row, err := rowreader.New(ex.Answer, known).One()
 	if err != nil {
 		return nil, failure(op, t.name, key, err)
 	}
-	row := new(Row)
-	row.set(answer)
 	if row.ETag == "" {
 		row.ETag = azcore.ETag(ex.Header.Get("ETag"))
 	}
@@ -173,44 +169,6 @@ func (t *Table) Get(ctx context.Context, op string, key entity.Key, known map[st
 }
 
 // readRow reads a row for its system properties only.
-func (t *Table) readRow(ctx context.Context, key entity.Key) (*Row, error) {
+func (t *Table) readRow(ctx context.Context, key entity.Key) (*tablerow.Row, error) {
 	return t.Get(ctx, "Get", key, map[string]int{})
-}
-
-// Row is a row as the service holds it. The reader of pages reuses it: Clone what must outlive the call.
-type Row struct {
-	Key       entity.Key
-	ETag      azcore.ETag
-	Timestamp time.Time
-	// Answered is the service's time when it answered a point read, zero for a row of a page.
-	Answered time.Time
-	// WriteID is the ID of the row's last write, "" if the row does not contain one.
-	WriteID string
-	// System are the library's other properties, Properties the caller's.
-	System, Properties entity.Properties
-	// Problem says which value of the row could not be read, and why; Properties lacks that value.
-	// Nil means no problem.
-	Problem error
-	// Lossy is Meta.Lossy.
-	Lossy bool
-}
-
-// Clone returns a copy that shares nothing with the reader's memory.
-func (r *Row) Clone() *Row {
-	c := *r
-	c.System, c.Properties = slices.Clone(r.System), slices.Clone(r.Properties)
-	return &c
-}
-
-// set fills r with a row that was read.
-func (r *Row) set(row *rowreader.Row[entity.Property]) {
-	*r = Row{
-		Key: entity.Key{Partition: row.Partition, Row: row.Row}, ETag: azcore.ETag(row.ETag), Timestamp: row.Timestamp, WriteID: row.WriteID,
-		System: row.System, Properties: row.Properties, Problem: row.Problem, Lossy: row.Lossy,
-	}
-}
-
-// accessProperty gives the internal packages access to a property; they know edm.Value only.
-func accessProperty(p *entity.Property) (name *string, value *edm.Value) {
-	return &p.Name, (*edm.Value)(&p.Value)
 }

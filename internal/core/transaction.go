@@ -8,7 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -22,7 +22,7 @@ import (
 // Guide: "Entity Group Transactions". Requests: 1; with entities, also those of their patterns.
 type Transaction struct {
 	table     *Table
-	writes    []Write
+	writes    []tablerow.Row
 	changes   []int // for each of writes, the index of its change
 	count     int   // number of changes
 	err       *entity.Error
@@ -92,7 +92,7 @@ func (x *Transaction) addConditional(verb wire.Verb, e *entity.Entity) int {
 
 // add appends an operation. It copies the properties, so that e may be used for the next one.
 func (x *Transaction) add(verb wire.Verb, e *entity.Entity, ifMatch azcore.ETag) int {
-	var w Write
+	var w tablerow.Row
 	var err error = errs.Invalid("", ErrNil)
 	var key entity.Key
 	if e != nil {
@@ -136,7 +136,7 @@ func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err erro
 	if x.set != nil {
 		return x.set.Commit(ctx)
 	}
-	etags, err = x.table.Commit(ctx, "Commit", x.writes, rowwriter.NewWriteID())
+	etags, _, err = x.table.Commit(ctx, "Commit", x.writes...)
 	if len(x.writes) == 1 { // sent as a single request, which counts no changes
 		err = errs.Amend(err, func(e *entity.Error) { e.Change = 1 })
 	}

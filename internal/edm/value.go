@@ -5,7 +5,6 @@ package edm
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -200,17 +199,4 @@ func (v Value) GoString() string {
 // String returns the type and the size, never the content: the Value may be a secret that is not yet encrypted.
 func (v Value) String() string {
 	return fmt.Sprintf("%s of %d bytes", v.typ, v.StoredSize())
-}
-
-// Access returns pointers to the name and the value of a property. P is the caller's type for a property; The value in
-// a P has type Value, or a type declared from it, such as tables.Value.
-type Access[P any] func(*P) (name *string, value *Value)
-
-// Append appends a property. It writes the name and the value, the only fields of a P, so it overwrites an old element of
-// a reused array completely.
-func (a Access[P]) Append(properties []P, name string, v Value) []P {
-	properties = slices.Grow(properties, 1)[:len(properties)+1]
-	n, value := a(&properties[len(properties)-1])
-	*n, *value = name, v
-	return properties
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
@@ -37,15 +38,13 @@ func (c conversion) edmType() edm.Type {
 		edm.TypeGuid, edm.TypeNull, edm.TypeString, edm.TypeString}[c]
 }
 
-var valueType, valuePointerType = reflect.TypeFor[edm.Value](), reflect.TypeFor[*edm.Value]()
+var valueType, metaType = reflect.TypeFor[entity.Value](), reflect.TypeFor[entity.Meta]()
 
-// own returns a pointer to the value of a field of type Types.Value.
-func own(v reflect.Value) *edm.Value {
-	return v.Addr().Convert(valuePointerType).Interface().(*edm.Value)
-}
+// own returns a pointer to the value of a field of type entity.Value.
+func own(v reflect.Value) *edm.Value { return (*edm.Value)(v.Addr().Interface().(*entity.Value)) }
 
 // conversionOf chooses the conversion for a type or a pointer to it.
-func (types Types) conversionOf(t reflect.Type, asJSON bool) (c conversion, pointer bool, err error) {
+func conversionOf(t reflect.Type, asJSON bool) (c conversion, pointer bool, err error) {
 	if asJSON {
 		return asJSONText, false, nil
 	}
@@ -57,7 +56,7 @@ func (types Types) conversionOf(t reflect.Type, asJSON bool) (c conversion, poin
 		return asDateTime, pointer, nil
 	case reflect.TypeFor[uuid.UUID]():
 		return asGuid, pointer, nil
-	case types.Value:
+	case valueType:
 		return asValue, pointer, nil
 	}
 	if address := reflect.PointerTo(t); address.Implements(reflect.TypeFor[encoding.TextMarshaler]()) &&
@@ -221,12 +220,12 @@ func loadFloat(v reflect.Value, f float64) error {
 }
 
 // ValueOf returns the value that a field of x's type with the content x would be stored as.
-func (types Types) ValueOf(x any) (edm.Value, error) {
+func ValueOf(x any) (edm.Value, error) {
 	if x == nil {
 		return edm.Value{}, errNil
 	}
 	v := reflect.ValueOf(x)
-	c, pointer, err := types.conversionOf(v.Type(), false)
+	c, pointer, err := conversionOf(v.Type(), false)
 	if err != nil {
 		return edm.Value{}, err
 	}

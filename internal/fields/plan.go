@@ -11,20 +11,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
-// Types holds the types of the caller that have a special meaning as fields of a struct.
-type Types struct {
-	Value reflect.Type // stored as it is; based on edm.Value
-	Meta  reflect.Type // embedded, and not stored
-}
-
 // Plan describes how a struct type is stored.
 type Plan struct {
 	Type                      reflect.Type
-	types                     Types
 	fields                    []field
 	byName                    map[string]int
 	rest                      []int
@@ -44,9 +38,9 @@ type field struct {
 }
 
 // New makes the plan of a struct type.
-func New(t reflect.Type, types Types) (*Plan, error) {
-	p := &Plan{Type: t, types: types, byName: map[string]int{}}
-	if f, ok := t.FieldByName(types.Meta.Name()); ok && f.Type == types.Meta && f.Anonymous {
+func New(t reflect.Type) (*Plan, error) {
+	p := &Plan{Type: t, byName: map[string]int{}}
+	if f, ok := t.FieldByName(metaType.Name()); ok && f.Type == metaType && f.Anonymous {
 		p.meta = f.Index
 	}
 	for _, sf := range reflect.VisibleFields(t) {
@@ -64,7 +58,7 @@ func (p *Plan) add(sf reflect.StructField) error {
 	if tagged && name != "-" && !sf.Anonymous && !sf.IsExported() {
 		return fmt.Errorf("the field is tagged but not exported, and only exported fields are stored; export the field or remove the tag")
 	}
-	if name == "-" || sf.Type == p.types.Meta || flat || p.below(sf.Index) || !sf.IsExported() {
+	if name == "-" || sf.Type == metaType || flat || p.below(sf.Index) || !sf.IsExported() {
 		if flat && sf.Type.Kind() == reflect.Pointer && !sf.IsExported() {
 			return fmt.Errorf("the field embeds a pointer to an unexported type, which reading cannot set; embed the struct itself or export the type")
 		}
@@ -104,7 +98,7 @@ func (p *Plan) add(sf reflect.StructField) error {
 		return fmt.Errorf("another field is stored as %s, too; give one of them another name in its tag", name)
 	}
 	var err error
-	if f.conversion, f.pointer, err = p.types.conversionOf(sf.Type, asJSON); err != nil {
+	if f.conversion, f.pointer, err = conversionOf(sf.Type, asJSON); err != nil {
 		return err
 	}
 	f.readsBack = f.conversion == asText || f.conversion == asJSONText
@@ -158,8 +152,8 @@ func (p *Plan) addSystem(name string, sf reflect.StructField) (done bool, err er
 }
 
 func (p *Plan) addRest(sf reflect.StructField) error {
-	if sf.Type != reflect.MapOf(reflect.TypeFor[string](), p.types.Value) {
-		return fmt.Errorf("a field tagged \"rest\" must be a map[string]%s, not a %s", p.types.Value, sf.Type)
+	if sf.Type != reflect.MapOf(reflect.TypeFor[string](), valueType) {
+		return fmt.Errorf("a field tagged \"rest\" must be a map[string]%s, not a %s", valueType, sf.Type)
 	}
 	if p.rest != nil {
 		return errors.New("only one field may be tagged \"rest\"")
@@ -177,7 +171,7 @@ func (p *Plan) below(index []int) bool {
 			t = t.Elem()
 		}
 		sf := t.Field(i)
-		if _, tagged := sf.Tag.Lookup("table"); tagged || sf.Type == p.types.Meta || !p.flattens(sf.Type) {
+		if _, tagged := sf.Tag.Lookup("table"); tagged || sf.Type == metaType || !p.flattens(sf.Type) {
 			return true
 		}
 		t = sf.Type
@@ -190,10 +184,10 @@ func (p *Plan) flattens(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || t == p.types.Meta {
+	if t.Kind() != reflect.Struct || t == metaType {
 		return false
 	}
-	_, _, err := p.types.conversionOf(t, false)
+	_, _, err := conversionOf(t, false)
 	return err != nil
 }
 
@@ -258,13 +252,13 @@ func (p *Plan) SetTimestamp(s reflect.Value, t time.Time) {
 	}
 }
 
-// HasMeta reports whether the type embeds Types.Meta.
+// HasMeta reports whether the type embeds an entity.Meta.
 func (p *Plan) HasMeta() bool { return p.meta != nil }
 
-// Meta returns a pointer to the embedded Types.Meta of the struct s. HasMeta must be true.
-func (p *Plan) Meta(s reflect.Value) any {
+// Meta returns a pointer to the embedded entity.Meta of the struct s. HasMeta must be true.
+func (p *Plan) Meta(s reflect.Value) *entity.Meta {
 	field, _ := at(s, p.meta, true)
-	return field.Addr().Interface()
+	return field.Addr().Interface().(*entity.Meta)
 }
 
 // at does what reflect.Value.FieldByIndex does, without a panic: it returns false at a nil embedded pointer, or allocates
@@ -297,7 +291,7 @@ func (p *Plan) Assign(to, from reflect.Value, names []string) {
 		case p.rest != nil:
 			source, _ := at(from, p.rest, true)
 			if v := source.MapIndex(reflect.ValueOf(name)); v.IsValid() {
-				p.decodeRest(to, name, v.Convert(valueType).Interface().(edm.Value))
+				p.decodeRest(to, name, v)
 			}
 		}
 	}

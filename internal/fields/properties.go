@@ -6,26 +6,27 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
 // Encode returns the properties of the struct s.
-func Encode[P any](p *Plan, s reflect.Value, access edm.Access[P]) ([]P, error) {
-	out := make([]P, 0, len(p.fields))
+func (p *Plan) Encode(s reflect.Value) (entity.Properties, error) {
+	out := make(entity.Properties, 0, len(p.fields))
 	for i := range p.fields {
 		v, err := p.fields[i].encode(s)
 		if err != nil {
 			return nil, err
 		}
 		if !v.IsNull() {
-			out = access.Append(out, p.fields[i].name, v)
+			out = append(out, entity.Property{Name: p.fields[i].name, Value: entity.Value(v)})
 		}
 	}
-	return encodeRest(p, s, nil, out, access)
+	return p.encodeRest(s, nil, out)
 }
 
 // EncodeOnly returns the named properties of the struct s; its other fields may hold values that cannot be stored.
-func EncodeOnly[P any](p *Plan, s reflect.Value, names []string, access edm.Access[P]) (out []P, err error) {
+func (p *Plan) EncodeOnly(s reflect.Value, names []string) (out entity.Properties, err error) {
 	for _, name := range names {
 		i, known := p.byName[name]
 		if !known {
@@ -36,26 +37,26 @@ func EncodeOnly[P any](p *Plan, s reflect.Value, names []string, access edm.Acce
 			return nil, err
 		}
 		if !v.IsNull() {
-			out = access.Append(out, name, v)
+			out = append(out, entity.Property{Name: name, Value: entity.Value(v)})
 		}
 	}
-	return encodeRest(p, s, names, out, access)
+	return p.encodeRest(s, names, out)
 }
 
 // EncodeMerge returns the named properties of the struct s, all if none is named, for a merge. A merge cannot remove a
 // property from a row, so each of them must have a value.
-func EncodeMerge[P any](p *Plan, s reflect.Value, names []string, access edm.Access[P]) ([]P, error) {
+func (p *Plan) EncodeMerge(s reflect.Value, names []string) (entity.Properties, error) {
 	if len(names) == 0 {
 		names = p.stored(s)
 	} else {
 		names = slices.Compact(slices.Sorted(slices.Values(names)))
 	}
-	out, err := EncodeOnly(p, s, names, access)
+	out, err := p.EncodeOnly(s, names)
 	if err != nil || len(out) == len(names) {
 		return out, err
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(out, func(encoded P) bool { n, _ := access(&encoded); return *n == name }) {
+		if !out.Has(name) {
 			return nil, NoValue(name)
 		}
 	}
@@ -109,7 +110,7 @@ func (f *field) encode(s reflect.Value) (edm.Value, error) {
 }
 
 // encodeRest appends the properties of the field that is tagged "rest"; if names is not nil, only those in names.
-func encodeRest[P any](p *Plan, s reflect.Value, names []string, out []P, access edm.Access[P]) ([]P, error) {
+func (p *Plan) encodeRest(s reflect.Value, names []string, out entity.Properties) (entity.Properties, error) {
 	if p.rest == nil {
 		return out, nil
 	}
@@ -124,26 +125,26 @@ func encodeRest[P any](p *Plan, s reflect.Value, names []string, out []P, access
 		if _, known := p.byName[name]; known {
 			return nil, fmt.Errorf("property %s is in the map tagged \"rest\", but %s has a field of this name; remove it from the map", name, p.Type)
 		}
-		v := rest.MapIndex(key).Convert(valueType).Interface().(edm.Value)
+		v := rest.MapIndex(key).Interface().(entity.Value)
 		if !v.IsNull() && (names == nil || slices.Contains(names, name)) {
-			out = access.Append(out, name, v)
+			out = append(out, entity.Property{Name: name, Value: v})
 		}
 	}
 	return out, nil
 }
 
 // Decode sets each field of the struct s from the property of the same name.
-func Decode[P any](p *Plan, properties []P, s reflect.Value, access edm.Access[P]) error {
+func (p *Plan) Decode(properties entity.Properties, s reflect.Value) error {
 	next := 0 // properties are usually in the order of the fields, which saves a search
 	for i := range properties {
-		name, value := access(&properties[i])
+		name, value := properties[i].Name, properties[i].Value
 		n, known := next, true
-		if n >= len(p.fields) || p.fields[n].name != *name {
-			n, known = p.byName[*name]
+		if n >= len(p.fields) || p.fields[n].name != name {
+			n, known = p.byName[name]
 		}
 		next = n + 1
 		if !known {
-			p.decodeRest(s, *name, *value)
+			p.decodeRest(s, name, reflect.ValueOf(value))
 			continue
 		}
 		f := &p.fields[n]
@@ -154,15 +155,15 @@ func Decode[P any](p *Plan, properties []P, s reflect.Value, access edm.Access[P
 			}
 			v = v.Elem()
 		}
-		if err := f.conversion.load(v, *value); err != nil {
-			return fmt.Errorf("property %s is stored as %s, but %w; change the type of the field, or the stored property", *name, value.Type(), err)
+		if err := f.conversion.load(v, edm.Value(value)); err != nil {
+			return fmt.Errorf("property %s is stored as %s, but %w; change the type of the field, or the stored property", name, value.Type(), err)
 		}
 	}
 	return nil
 }
 
 // decodeRest puts a property without a field of its own into the field that is tagged "rest", if there is one.
-func (p *Plan) decodeRest(s reflect.Value, name string, value edm.Value) {
+func (p *Plan) decodeRest(s reflect.Value, name string, value reflect.Value) {
 	if p.rest == nil {
 		return
 	}
@@ -170,5 +171,5 @@ func (p *Plan) decodeRest(s reflect.Value, name string, value edm.Value) {
 	if rest.IsNil() {
 		rest.Set(reflect.MakeMap(rest.Type()))
 	}
-	rest.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(value).Convert(p.types.Value))
+	rest.SetMapIndex(reflect.ValueOf(name), value)
 }

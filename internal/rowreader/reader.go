@@ -1,6 +1,5 @@
 // Package rowreader reads rows from the table service's JSON responses: one row, or a page of them. It is
-// strict: it returns kinds.ErrCutOff for a response that is not JSON or has a name twice. The caller chooses
-// the type of a property; an edm.Access says where its name and value are.
+// strict: it returns kinds.ErrCutOff for a response that is not JSON or has a name twice.
 package rowreader
 
 import (
@@ -10,62 +9,50 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Row is a row as the service stores it. The Reader reuses its slices for the next row.
-type Row[P any] struct {
-	Partition, Row string
-	ETag           string
-	Timestamp      time.Time
-	// WriteID is the ID of the row's last write, "" if the row does not contain one.
-	WriteID string
-	// System holds the library's own properties, Properties the caller's properties.
-	System, Properties []P
-	// Problem says why a value of the row could not be read; Properties lacks it. Nil for none.
-	Problem error
-	// Lossy reports that a text has half of a surrogate pair, which was read as U+FFFD.
-	Lossy bool
-}
-
 // Reader reads the rows of one response, token by token. It checks for repeated names itself, which is faster than the check
 // of jsontext: the rows of a page mostly have the same names in the same order.
-type Reader[P any] struct {
+type Reader struct {
 	tokens
-	access edm.Access[P]
-	row    Row[P]
-	later  bool // the current row has a property that only a later version of the library knows
+	row   tablerow.Row // its slices are used again for the next row
+	later bool         // the current row has a property that only a later version of the library knows
 }
 
 // New returns a reader that keeps the properties in known and the library's own; with a nil known it keeps all.
-func New[P any](answer []byte, known map[string]int, access edm.Access[P]) *Reader[P] {
-	return &Reader[P]{tokens: newTokens(answer, known), access: access}
+func New(answer []byte, known map[string]int) *Reader {
+	return &Reader{tokens: newTokens(answer, known)}
 }
 
 // NewPlain returns a reader that keeps all properties, and puts the library's own into Properties like any other, so
 // that a row can be copied unchanged.
-func NewPlain[P any](answer []byte, access edm.Access[P]) *Reader[P] {
-	r := New(answer, nil, access)
+func NewPlain(answer []byte) *Reader {
+	r := New(answer, nil)
 	r.names.plain = true
 	return r
 }
 
 // One reads a response that is a single entity.
-func (r *Reader[P]) One() (*Row[P], error) {
+func (r *Reader) One() (*tablerow.Row, error) {
 	if err := r.readRow(); err != nil {
 		return nil, Garbled(err)
 	}
-	return &r.row, r.end()
+	row := r.row // without the reader, which holds the response
+	return &row, r.end()
 }
 
 // Lines reads consecutive rows, and calls each for every row. The row is valid only during the call.
-func (r *Reader[P]) Lines(each func(*Row[P]) error) error {
+func (r *Reader) Lines(each func(*tablerow.Row) error) error {
 	for r.peek() == '{' {
 		if err := r.readRow(); err != nil {
 			return Garbled(err)
@@ -79,7 +66,7 @@ func (r *Reader[P]) Lines(each func(*Row[P]) error) error {
 
 // Page reads a response that is a list of entities, and calls each for every entity. The row is valid only during the call.
 // For a value that cannot be read Page sets Problem of the row and continues; any other error ends it.
-func (r *Reader[P]) Page(each func(*Row[P]) error) error {
+func (r *Reader) Page(each func(*tablerow.Row) error) error {
 	if err := r.expect('{'); err != nil {
 		return err
 	}
@@ -112,7 +99,7 @@ func (r *Reader[P]) Page(each func(*Row[P]) error) error {
 	return r.end()
 }
 
-func (r *Reader[P]) rows(each func(*Row[P]) error) error {
+func (r *Reader) rows(each func(*tablerow.Row) error) error {
 	if err := r.expect('['); err != nil {
 		return err
 	}
@@ -120,7 +107,7 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 		if err := r.readRow(); err != nil {
 			return Garbled(err)
 		}
-		if !wire.IsETag(r.row.ETag) {
+		if !wire.IsETag(string(r.row.ETag)) {
 			return Garbled(ErrNoETag)
 		}
 		if err := each(&r.row); err != nil {
@@ -145,9 +132,9 @@ func Garbled(err error) error {
 	return fmt.Errorf("%w: %v", kinds.ErrCutOff, err)
 }
 
-func (r *Reader[P]) readRow() error {
-	partition := r.row.Partition // most rows of a page share it
-	r.row, r.later = Row[P]{Properties: r.row.Properties[:0], System: r.row.System[:0]}, false
+func (r *Reader) readRow() error {
+	partition := r.row.Key.Partition // most rows of a page share it
+	r.row, r.later = tablerow.Row{Properties: r.row.Properties[:0], Own: tablerow.Own{Later: r.row.Own.Later[:0]}}, false
 	if err := r.beginRow(); err != nil {
 		return err
 	}
@@ -160,11 +147,11 @@ func (r *Reader[P]) readRow() error {
 		switch n.use {
 		case usePartitionKey:
 			keys++
-			r.row.Partition, err = r.readString(partition)
+			r.row.Key.Partition, err = r.readString(partition)
 			r.broken = r.broken || err != nil // without its keys, the row cannot be identified
 		case useRowKey:
 			keys++
-			r.row.Row, err = r.readString("")
+			r.row.Key.Row, err = r.readString("")
 			r.broken = r.broken || err != nil
 		case useProperty:
 			err = r.readProperty(n)
@@ -198,20 +185,19 @@ func (r *Reader[P]) readRow() error {
 	return nil
 }
 
-// setAside moves the properties that only a later version of the library knows to System.
-func (r *Reader[P]) setAside() {
-	r.row.Properties = slices.DeleteFunc(r.row.Properties, func(p P) bool {
-		name, _ := r.access(&p)
-		own := strings.HasPrefix(*name, rows.Prefix)
+// setAside moves the properties that only a later version of the library knows to Own.Later.
+func (r *Reader) setAside() {
+	r.row.Properties = slices.DeleteFunc(r.row.Properties, func(p entity.Property) bool {
+		own := strings.HasPrefix(p.Name, rows.Prefix)
 		if own {
-			r.row.System = append(r.row.System, p)
+			r.row.Own.Later = append(r.row.Own.Later, p)
 		}
 		return own
 	})
 }
 
 // readSystem reads a value that is not one of the caller's properties, such as a key or the timestamp.
-func (r *Reader[P]) readSystem(n *nameEntry) (err error) {
+func (r *Reader) readSystem(n *nameEntry) (err error) {
 	if r.peek() == 'n' {
 		return r.skip() // the service returns null for a projected property that the row does not have
 	}
@@ -221,7 +207,9 @@ func (r *Reader[P]) readSystem(n *nameEntry) (err error) {
 		r.row.Timestamp, _ = v.Time()
 		return err
 	case useETag:
-		r.row.ETag, err = r.readString("")
+		var etag string
+		etag, err = r.readString("")
+		r.row.ETag = azcore.ETag(etag)
 	case useOwn:
 		err = r.readOwn(n)
 	}
@@ -229,7 +217,7 @@ func (r *Reader[P]) readSystem(n *nameEntry) (err error) {
 }
 
 // readProperty reads the value of a property.
-func (r *Reader[P]) readProperty(n *nameEntry) error {
+func (r *Reader) readProperty(n *nameEntry) error {
 	typ := edm.TypeNull
 	if n.typRow == r.names.row { // the row has an annotation for the property
 		typ = n.typ
@@ -240,7 +228,7 @@ func (r *Reader[P]) readProperty(n *nameEntry) error {
 	}
 	if !v.IsNull() {
 		n.at = int32(len(r.row.Properties))
-		r.row.Properties = r.access.Append(r.row.Properties, n.name, v)
+		r.row.Properties = append(r.row.Properties, entity.Property{Name: n.name, Value: entity.Value(v)})
 		r.later = r.later || n.later
 	}
 	return nil
@@ -248,14 +236,14 @@ func (r *Reader[P]) readProperty(n *nameEntry) error {
 
 // readAnnotation records the type of a property. The service writes the annotation before the value; the
 // reader also accepts it after the value.
-func (r *Reader[P]) readAnnotation(n *nameEntry) error {
+func (r *Reader) readAnnotation(n *nameEntry) error {
 	of := &r.names.entries[n.of]
 	t, err := r.readType(of)
 	if err != nil {
 		return err
 	}
 	if of.at >= 0 && of.row == r.names.row {
-		_, p := r.access(&r.row.Properties[of.at])
+		p := (*edm.Value)(&r.row.Properties[of.at].Value)
 		*p, err = p.Retype(t)
 		return err
 	}
@@ -265,22 +253,38 @@ func (r *Reader[P]) readAnnotation(n *nameEntry) error {
 
 // readOwn reads one of the library's own properties that this version knows. All are texts, except the term of a
 // reservation.
-func (r *Reader[P]) readOwn(n *nameEntry) error {
+func (r *Reader) readOwn(n *nameEntry) error {
+	o := &r.row.Own
 	if n.name == rows.Term {
 		raw, err := r.next()
 		// A text that is not a number of seconds gives no term, so that a damaged row does not make its page unreadable.
 		// A reservation without a term never expires.
-		if term := lease.ParseTerm(string(raw)); term > 0 {
-			r.row.System = r.access.Append(r.row.System, n.name, edm.Int32(int32(term/time.Second)))
-		}
+		o.Outside.Term = lease.ParseTerm(string(raw)).Truncate(time.Second)
 		return err
 	}
 	var err error
 	n.text, err = r.readString(n.text) // usually the same as in the previous row
-	if n.name == rows.WriteID {
+	switch n.name {                    // also beside an error: a damaged copy is still a copy
+	case rows.WriteID:
 		r.row.WriteID = n.text
-		return err
+	case rows.Incarnation:
+		o.Incarnation = n.text
+	case rows.Copies:
+		o.Copies = n.text
+	case rows.Shared:
+		o.IsCopy, o.IsShared, o.Shared = true, true, n.text
+	case rows.Primary:
+		o.IsCopy, o.Primary = true, n.text
+	case rows.Layout:
+		o.Layout = n.text
+	case rows.Partition:
+		o.Outside.Is, o.Outside.Partition = true, n.text
+	case rows.Version:
+		o.Outside.Version = n.text
+	case rows.Reserved:
+		o.Outside.Reserved = n.text
+	case rows.Claim:
+		o.Outside.IsClaim, o.Outside.Claim = true, n.text
 	}
-	r.row.System = r.access.Append(r.row.System, n.name, edm.String(n.text))
 	return err
 }

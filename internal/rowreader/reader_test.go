@@ -10,23 +10,14 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 )
 
-// property is the caller's type of these tests.
-type property struct {
-	Name  string
-	Value edm.Value
-}
-
-func access(p *property) (name *string, value *edm.Value) { return &p.Name, &p.Value }
-
-func readAll(answer string, known map[string]int) (rows []Row[property], err error) {
-	err = New([]byte(answer), known, access).Page(func(row *Row[property]) error {
-		copied := *row
-		copied.Properties = append([]property(nil), row.Properties...)
-		rows = append(rows, copied)
+func readAll(answer string, known map[string]int) (rows []tablerow.Row, err error) {
+	err = New([]byte(answer), known).Page(func(row *tablerow.Row) error {
+		rows = append(rows, *row.Clone())
 		return nil
 	})
 	return rows, err
@@ -78,7 +69,7 @@ func TestReadRowsOfManyShapes(t *testing.T) {
 	for round := range 200 {
 		names := 3 + random.IntN(3*fewNames)
 		var texts []string
-		var want [][]property
+		var want []entity.Properties
 		for row := range 8 {
 			text, properties := randomRow(random, names, row)
 			texts, want = append(texts, text), append(want, properties)
@@ -88,11 +79,11 @@ func TestReadRowsOfManyShapes(t *testing.T) {
 			t.Fatalf("round %d: %d rows, %v", round, len(rows), err)
 		}
 		for i, row := range rows {
-			if row.Row != fmt.Sprint(i) || len(row.Properties) != len(want[i]) {
-				t.Fatalf("round %d, row %d: %d properties of %q, want %d", round, i, len(row.Properties), row.Row, len(want[i]))
+			if row.Key.Row != fmt.Sprint(i) || len(row.Properties) != len(want[i]) {
+				t.Fatalf("round %d, row %d: %d properties of %q, want %d", round, i, len(row.Properties), row.Key.Row, len(want[i]))
 			}
 			for _, p := range want[i] {
-				if got := get(row.Properties, p.Name); got != p.Value {
+				if got := row.Properties.Get(p.Name); got != p.Value {
 					t.Fatalf("round %d, row %d: %s is %#v, want %#v", round, i, p.Name, got, p.Value)
 				}
 			}
@@ -100,19 +91,10 @@ func TestReadRowsOfManyShapes(t *testing.T) {
 	}
 }
 
-func get(properties []property, name string) edm.Value {
-	for _, p := range properties {
-		if p.Name == name {
-			return p.Value
-		}
-	}
-	return edm.Value{}
-}
-
 // randomRow makes a row of some of the names N0 to Nn, in any order, now and then escaped or annotated behind.
-func randomRow(random *rand.Rand, names, row int) (string, []property) {
+func randomRow(random *rand.Rand, names, row int) (string, entity.Properties) {
 	members := []string{`"odata.etag":"W/\"1\"","PartitionKey":"p"`, fmt.Sprintf(`"RowKey":"%d"`, row)}
-	var properties []property
+	var properties entity.Properties
 	for _, n := range random.Perm(names)[:random.IntN(names)] {
 		name := fmt.Sprintf("N%d", n)
 		quoted := name
@@ -122,13 +104,13 @@ func randomRow(random *rand.Rand, names, row int) (string, []property) {
 		switch value := random.Int32N(1000); random.IntN(4) {
 		case 0:
 			members = append(members, fmt.Sprintf(`"%s":%d`, quoted, value))
-			properties = append(properties, property{Name: name, Value: edm.Int32(value)})
+			properties = append(properties, entity.Property{Name: name, Value: entity.Int32(value)})
 		case 1:
 			members = append(members, fmt.Sprintf(`"%s@odata.type":"Edm.Int64","%s":"%d"`, name, quoted, value))
-			properties = append(properties, property{Name: name, Value: edm.Int64(int64(value))})
+			properties = append(properties, entity.Property{Name: name, Value: entity.Int64(int64(value))})
 		case 2:
 			members = append(members, fmt.Sprintf(`"%s":"%d","%s@odata.type":"Edm.Int64"`, name, value, quoted))
-			properties = append(properties, property{Name: name, Value: edm.Int64(int64(value))})
+			properties = append(properties, entity.Property{Name: name, Value: entity.Int64(int64(value))})
 		case 3:
 			members = append(members, fmt.Sprintf(`"%s@odata.type":"Edm.Guid","%s":null`, quoted, name))
 		}
@@ -163,7 +145,7 @@ func TestReadGoesOn(t *testing.T) {
 		}
 		if row := rows[1]; (row.Problem != nil) != c.problem || row.Lossy != c.lossy {
 			t.Errorf("%s: %+v", name, row)
-		} else if get(row.Properties, "A") != edm.Int32(1) {
+		} else if row.Properties.Get("A") != entity.Int32(1) {
 			t.Errorf("%s: what stands behind is lost: %+v", name, row)
 		}
 		if rows[0].Problem != nil || rows[2].Problem != nil || rows[0].Lossy || rows[2].Lossy || len(rows[2].Properties) != 2 {

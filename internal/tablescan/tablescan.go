@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 )
 
 // Scan says what to read. Its functions collect the rows of one response in a page of type P. Several readers call them concurrently, but
@@ -24,7 +25,7 @@ type Scan[P any] struct {
 	Readers int                // the maximum number of requests in flight; on Azure Cosmos DB there is one reader
 
 	New func() P
-	Row func(ctx context.Context, page P, row *core.Row) error // row is valid during the call only, and can have a Problem
+	Row func(ctx context.Context, page P, row *tablerow.Row) error // row is valid during the call only, and can have a Problem
 	// Work is called after the last row of a page, before the page is yielded; the page has all rows of the range that
 	// Work gets as its second argument. Work may be nil. On Azure Cosmos DB rows come in no order of keys, so that
 	// range is the whole range that is being read.
@@ -134,7 +135,7 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 	src := s.Table.Source(s.Span)
 	src.Plain = s.Plain
 	src.Problems = true
-	src.Load = func(ctx context.Context, row *core.Row, _ []string) (any, error) {
+	src.Load = func(ctx context.Context, row *tablerow.Row, _ []string) (any, error) {
 		return nil, s.Row(ctx, content, row)
 	}
 	if accept != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -24,7 +25,7 @@ func TestOnCosmos(t *testing.T) {
 		worked := 0
 		scan := tablescan.Scan[*[]string]{Table: (*core.Table)(harness.Cosmos(t, keys)), Ranges: ranges, Readers: 8,
 			New: func() *[]string { return new([]string) },
-			Row: func(_ context.Context, page *[]string, row *core.Row) error {
+			Row: func(_ context.Context, page *[]string, row *tablerow.Row) error {
 				*page = append(*page, row.Key.Partition+" "+row.Key.Row)
 				return nil
 			},

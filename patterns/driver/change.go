@@ -8,7 +8,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -126,7 +125,7 @@ func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	if err != nil {
 		return errs.Invalid(op, err)
 	}
-	etags, err := (*core.Table)(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
+	etags, _, err := (*core.Table)(table).Commit(ctx, op, writes...)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -321,29 +321,21 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 	if !r.Owns(ctx, key) {
 		return errs.Invalidf(op, "the message does not name %q, so it cannot be written for this message; name it in Outside or OutsideKeys", key)
 	}
-	writes := make([]core.Write, len(operations))
+	writes := make([]tablerow.Row, len(operations))
 	for i := range operations {
 		var err error
 		if writes[i], err = core.SharedWrite(core.SharedVerb(operations[i].Verb), operations[i].Row, r.pattern); err != nil {
 			return errs.Invalid(op, err)
 		}
-		writes[i].Meaning = namedBy(r.pattern)
+		writes[i].Pattern = r.pattern
 	}
-	_, err := (*core.Table)(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
-	return err
-}
-
-// namedBy is a Meaning that adds the pattern's name to errors of its rows.
-type namedBy string
-
-// Explain adds the pattern's name to e. It changes the kinds ErrExists and ErrNotFound to ErrConflict, since a concurrent writer has
-// then inserted or deleted the row.
-func (n namedBy) Explain(e *tables.Error) {
-	e.Pattern = string(n)
-	switch tables.KindOf(e) {
-	case tables.ErrExists, tables.ErrNotFound:
-		e.Kind = tables.ErrConflict
-	}
+	_, _, err := (*core.Table)(table).Commit(ctx, op, writes...)
+	return errs.Amend(err, func(e *tables.Error) {
+		switch tables.KindOf(e) {
+		case tables.ErrExists, tables.ErrNotFound: // a concurrent writer has inserted or deleted the row
+			e.Kind = tables.ErrConflict
+		}
+	})
 }
 
 // Audit lets Verify and Repair compare the facts that a pattern stores for entities with the facts that the

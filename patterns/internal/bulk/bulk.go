@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -104,7 +105,7 @@ func (b *writer) estimated(ctx context.Context, u core.Unit) (core.Unit, error) 
 				return u, err
 			}
 		}
-		u.Writes, u.More = []core.Write{{Verb: verb, Key: u.Key, IfMatch: azcore.ETagAny}}, len(r.Copies)
+		u.Writes, u.More = []tablerow.Row{{Verb: verb, Key: u.Key, IfMatch: azcore.ETagAny}}, len(r.Copies)
 		return u, nil
 	case entity.BulkReplace:
 		w, err = r.Replacing(op, u.Entity)

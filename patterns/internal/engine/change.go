@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
@@ -73,7 +73,7 @@ func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
 	if err := r.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
 		return err
 	}
-	p := d.begin(w, &core.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: rowwriter.AnyWriteID, Owner: r})
+	p := d.begin(w, &core.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: tablerow.AnyWriteID, Owner: r})
 	if err := r.planRows(&w.Change, p, w.merged); err != nil {
 		return err
 	}
@@ -129,29 +129,29 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 		if old.Version != "" {
 			same = row.ETag == old.Version
 		}
-		if row.IsCopy || !same {
+		if row.Own.IsCopy || !same {
 			return &entity.Error{Key: old.Key, Kind: entity.ErrConflict}
 		}
 		own := *old
-		own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.carried // the write ID of a copy in another partition is not the entity's: the copy was written in a transaction of its own
+		own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.Own.Later // the write ID of a copy in another partition is not the entity's: the copy was written in a transaction of its own
 		w.Change.Old, w.Etag = &own, row.ETag
 	}
 	var keys []entity.Key
 	for _, orphan := range priorOf(old).Orphans {
-		key := entity.Key{Partition: old.Key.Partition, Row: orphan.RowKey}
+		key := entity.Key{Partition: old.Key.Partition, Row: orphan.key}
 		row, known := w.Fetched[key]
 		switch {
 		case !known:
 			keys = append(keys, key)
-		case row != nil && row.isNearCopy() && row.Primary == old.Key.Row:
+		case row != nil && row.IsNearCopy() && row.Own.Primary == old.Key.Row:
 			w.Change.claim(row)
 		}
 	}
-	for row, err := range StoredRows(r.Table.GetMany(ctx, keys)) {
+	for row, err := range r.Table.GetMany(ctx, keys) {
 		if err != nil {
 			return err
 		}
-		if row.isNearCopy() && row.Primary == old.Key.Row {
+		if row.IsNearCopy() && row.Own.Primary == old.Key.Row {
 			w.Change.claim(row)
 		}
 	}
@@ -168,13 +168,13 @@ func (r *Engine) claimOrphan(ctx context.Context, c *Change, key entity.Key) (ag
 	if errors.Is(err, entity.ErrNotFound) {
 		return true, false // the key was released since
 	}
-	if err != nil || !row.isNearCopy() {
+	if err != nil || !row.IsNearCopy() {
 		return false, false
 	}
-	if row.Primary != c.Key.Row {
-		op, of := c.Kind.String(), entity.Key{Partition: key.Partition, Row: row.Primary}
+	if row.Own.Primary != c.Key.Row {
+		op, of := c.Kind.String(), entity.Key{Partition: key.Partition, Row: row.Own.Primary}
 		own, err := Fetch(ctx, r.Table, op, of, nil)
-		if errors.Is(err, entity.ErrNotFound) || err == nil && own.IsCopy {
+		if errors.Is(err, entity.ErrNotFound) || err == nil && own.Own.IsCopy {
 			own, err = nil, nil
 		}
 		if err != nil || own != nil && (own.WriteID == row.WriteID || !r.Owns(own)) {
@@ -196,7 +196,7 @@ func (r *Engine) claimOrphan(ctx context.Context, c *Change, key entity.Key) (ag
 }
 
 // claim makes the next plan of the change claim an orphaned copy.
-func (c *Change) claim(row *StoredRow) {
+func (c *Change) claim(row *tablerow.Row) {
 	if c.claimed == nil {
 		c.claimed = map[string]azcore.ETag{}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
@@ -230,7 +231,7 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 			return PatternError(p, err, entity.ErrInvalid)
 		}
 		for _, write := range writes {
-			write.Meaning = &Meaning{Pattern: p.Name, role: roleShared}
+			write.Pattern, write.Role = p.Name, tablerow.RoleShared
 			s.companionRows = append(s.companionRows, companionRow{write, w.number})
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,15 +11,14 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
 // draft is the plan of a set: the rows of one transaction, and the new Meta of each entity.
 type draft struct {
-	Writes []core.Write
+	Writes []tablerow.Row
 	set    *Set
 	of     []rowOf // for each of Writes: the member to which the row belongs
 	parts  []part  // one for each member
@@ -48,7 +46,7 @@ type part struct {
 // overwritten and not removed.
 type removal struct {
 	of  rowOf
-	row Operation
+	row tablerow.Row
 }
 
 // begin returns an empty plan for a member.
@@ -65,21 +63,19 @@ func (d *draft) end(p *part) {
 		return
 	}
 	for i := p.first; i < len(d.Writes); i++ {
-		m := MeaningOf(&d.Writes[i])
-		m.accompany(pattern)
-		d.Writes[i].Meaning = &m
+		accompany(&d.Writes[i], pattern)
 	}
 }
 
 // accompany marks a row as part of a companion that the named pattern has added.
-func (m *Meaning) accompany(pattern string) {
-	m.Pattern = pattern
-	if m.role == roleEntity {
-		m.role = roleShared
+func accompany(row *tablerow.Row, pattern string) {
+	row.Pattern = pattern
+	if row.Role == tablerow.RoleEntity {
+		row.Role = tablerow.RoleShared
 	}
 }
 
-func (d *draft) add(write core.Write, of rowOf) {
+func (d *draft) add(write tablerow.Row, of rowOf) {
 	d.Writes, d.of = append(d.Writes, write), append(d.of, of)
 }
 
@@ -112,7 +108,7 @@ func (s *Set) Draft(ctx context.Context) (*draft, error) {
 			return nil, w.Located(err)
 		}
 		for _, write := range writes {
-			d.addShared(write, Meaning{role: roleBeside}, w)
+			d.addShared(write, tablerow.RoleBeside, w)
 		}
 	}
 	return d, nil
@@ -140,7 +136,7 @@ func (r *Engine) plan(w *Work, d *draft) error {
 		p.next.Incarnation = c.incarnation
 	}
 	if p.next.Incarnation == "" {
-		p.next.Incarnation = rowwriter.NewWriteID() // an insert, or the entity was not written by a repository
+		p.next.Incarnation = tablerow.NewWriteID() // an insert, or the entity was not written by a repository
 	}
 	if c.Kind != driver.ChangeDelete {
 		if err := r.planRows(c, p, w.merged); err != nil {
@@ -149,7 +145,7 @@ func (r *Engine) plan(w *Work, d *draft) error {
 		d.end(p)
 		return nil
 	}
-	p.add(Operation{Verb: wire.VerbDelete, Key: c.Key, IfMatch: w.Etag})
+	p.add(tablerow.Row{Verb: wire.VerbDelete, Key: c.Key, IfMatch: w.Etag})
 	for _, old := range priorOf(c.Old).rows {
 		p.remove(c, old)
 	}
@@ -181,7 +177,8 @@ func (s *Set) addRows(ctx context.Context, d *draft) error {
 				if err != nil {
 					return w.Located(PatternError(p, err, entity.ErrInvalid))
 				}
-				d.addShared(write, Meaning{Pattern: p.Name, role: roleShared}, w)
+				write.Pattern = p.Name
+				d.addShared(write, tablerow.RoleShared, w)
 			}
 		}
 	}
@@ -189,15 +186,15 @@ func (s *Set) addRows(ctx context.Context, d *draft) error {
 }
 
 // besideWrites returns the writes of rows that belong to no pattern of the repository.
-func besideWrites(b *driver.Beside) ([]core.Write, error) {
+func besideWrites(b *driver.Beside) ([]tablerow.Row, error) {
 	return core.Beside(b.Owner, b.Rows, func(r driver.RowOperation) (core.SharedVerb, *entity.Entity) {
 		return core.SharedVerb(r.Verb), r.Row
 	})
 }
 
 // addShared adds a row that belongs to several entities, or to none.
-func (d *draft) addShared(write core.Write, m Meaning, w *Work) {
-	write.Key.Partition, write.Meaning = w.Change.Key.Partition, &m
+func (d *draft) addShared(write tablerow.Row, role tablerow.Role, w *Work) {
+	write.Key.Partition, write.Role = w.Change.Key.Partition, role
 	d.add(write, rowOf{number: w.number})
 }
 
@@ -206,17 +203,16 @@ func (d *draft) addShared(write core.Write, m Meaning, w *Work) {
 // of the entity that gives up the row, under its ETag, so no concurrent change of that entity is lost.
 func (d *draft) addRemovals() {
 	for _, x := range d.removals {
-		at := slices.IndexFunc(d.Writes, func(w core.Write) bool { return w.Key == x.row.Key })
+		at := slices.IndexFunc(d.Writes, func(w tablerow.Row) bool { return w.Key == x.row.Key })
 		if at < 0 {
-			d.add(x.row.write(), x.of)
+			d.add(x.row, x.of)
 			continue
 		}
-		if m := MeaningOf(&d.Writes[at]); x.row.role == roleStale && m.role == roleUnique && m.Pattern == x.row.Pattern {
-			m.role = roleEntity
-			d.Writes[at].Verb, d.Writes[at].Meaning = wire.VerbReplace, &m
+		if w := &d.Writes[at]; x.row.Role == tablerow.RoleStale && w.Role == tablerow.RoleUnique && w.Pattern == x.row.Pattern {
+			w.Verb, w.Role = wire.VerbReplace, tablerow.RoleEntity
 			continue
 		}
-		d.add(x.row.write(), x.of) // CheckWrites returns an error that names the two changes
+		d.add(x.row, x.of) // CheckWrites returns an error that names the two changes
 	}
 	d.removals = nil
 }
@@ -249,13 +245,13 @@ func (r *Engine) planRows(c *Change, p *part, merged entity.Properties) error {
 		merged = nil // replace the first row, since it holds little beside the layout's directory
 	}
 	for i := range rows {
-		if c.Kind == driver.ChangeMerge && rows[i].unchanged(old) {
+		if c.Kind == driver.ChangeMerge && unchanged(&rows[i], old) {
 			continue
 		}
-		p.addRow(c, &rows[i], i == 0, old, merged)
+		p.addRow(c, rows[i], i == 0, old, merged)
 	}
 	for _, row := range old {
-		if !repeats(rows, row.RowKey) {
+		if !repeats(rows, row.key) {
 			p.remove(c, row)
 		}
 	}
@@ -264,74 +260,63 @@ func (r *Engine) planRows(c *Change, p *part, merged entity.Properties) error {
 }
 
 // addRow plans one row that the entity will have.
-func (p *part) addRow(c *Change, row *PlannedRow, first bool, old []PlannedRow, merged entity.Properties) {
-	o := Operation{Key: entity.Key{Partition: c.Key.Partition, Row: row.RowKey}, properties: row.Properties, incarnation: p.next.Incarnation, copies: p.next.Copies, layout: row.Layout, Meaning: Meaning{Pattern: row.Pattern}}
+func (p *part) addRow(c *Change, row tablerow.Row, first bool, old []noted, merged entity.Properties) {
+	row.Own.Incarnation, row.Own.Copies = p.next.Incarnation, p.next.Copies
 	if first {
-		o.carried = p.next.Carried
+		row.Own.Later = p.next.Carried
 	} else {
-		o.primary = &p.next.Key.Row
+		row.Own.IsCopy, row.Own.Primary = true, p.next.Key.Row
 	}
-	known := first && c.Kind != driver.ChangeInsert || repeats(old, row.RowKey)
+	known := first && c.Kind != driver.ChangeInsert || lists(old, row.Key.Row)
 	switch {
 	case known && merged != nil && first:
-		o.Verb, o.IfMatch, o.properties = wire.VerbMerge, p.etag, merged
+		row.Verb, row.IfMatch, row.Properties = wire.VerbMerge, p.etag, merged
 	case known && first:
-		o.Verb, o.IfMatch = wire.VerbReplace, p.etag
+		row.Verb, row.IfMatch = wire.VerbReplace, p.etag
 	case known || row.Pattern == "" && !first:
 		// The entity's row lists the copy, so it is the entity's own; writing it whole also restores a missing row.
-		o.Verb = wire.VerbReplace
+		row.Verb = wire.VerbReplace
 	case first:
-		o.Verb = wire.VerbInsert
+		row.Verb = wire.VerbInsert
 	default:
-		o.Verb, o.role = wire.VerbInsert, roleUnique
-		if etag, ok := c.claimed[row.RowKey]; ok {
-			o.Verb, o.IfMatch, o.role = wire.VerbReplace, etag, roleClaimed
+		row.Verb, row.Role = wire.VerbInsert, tablerow.RoleUnique
+		if etag, ok := c.claimed[row.Key.Row]; ok {
+			row.Verb, row.IfMatch, row.Role = wire.VerbReplace, etag, tablerow.RoleClaimed
 		}
 	}
-	p.add(o)
+	p.add(row)
 }
 
-func (p *part) add(o Operation) {
-	p.draft.add(o.write(), rowOf{p.member, p.member.number})
-}
+func (p *part) add(row tablerow.Row) { p.draft.add(row, rowOf{p.member, p.member.number}) }
 
 // remove plans the removal of a row that the entity no longer has, unless an earlier attempt found that the row
 // does not exist.
-func (p *part) remove(c *Change, row PlannedRow) {
-	if etag, gone := p.draft.set.gone[row.RowKey]; gone && etag == p.etag {
+func (p *part) remove(c *Change, row noted) {
+	if etag, gone := p.draft.set.gone[row.key]; gone && etag == p.etag {
 		return
 	}
-	p.addRemoval(Operation{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: row.RowKey}, IfMatch: azcore.ETagAny, Meaning: Meaning{Pattern: row.Pattern, role: roleStale, owner: p.etag}})
+	p.addRemoval(tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: row.key}, IfMatch: azcore.ETagAny, Pattern: row.pattern, Role: tablerow.RoleStale, Lists: p.etag})
 }
 
 // removeClaimed plans the removal of the claimed orphaned copies under keys that the entity will not have.
-func (p *part) removeClaimed(c *Change, rows []PlannedRow) {
+func (p *part) removeClaimed(c *Change, rows []tablerow.Row) {
 	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
 		if !repeats(rows, rowKey) {
-			p.addRemoval(Operation{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey], Meaning: Meaning{role: roleClaimed}})
+			p.addRemoval(tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey], Role: tablerow.RoleClaimed})
 		}
 	}
 }
 
-func (p *part) addRemoval(o Operation) {
+func (p *part) addRemoval(row tablerow.Row) {
 	if p.member.companionOf != "" {
-		o.accompany(p.member.companionOf)
+		accompany(&row, p.member.companionOf)
 	}
-	p.draft.removals = append(p.draft.removals, removal{rowOf{p.member, p.member.number}, o})
-}
-
-// PlannedRow is one physical row of an entity.
-type PlannedRow struct {
-	Pattern    string // "" for the entity's own rows
-	RowKey     string
-	Properties entity.Properties
-	Layout     string // as in StoredRow
-	version    string // version of a further row, as in driver.FurtherRow; "" if unknown, and for other rows
+	p.draft.removals = append(p.draft.removals, removal{rowOf{p.member, p.member.number}, row})
 }
 
 // rowsOf returns all rows that depend only on the entity: its own row first, then the further rows of its
 // layout, then its copies.
-func (r *Engine) rowsOf(v EntityCopies, key entity.Key, stored entity.Properties) ([]PlannedRow, error) {
+func (r *Engine) rowsOf(v EntityCopies, key entity.Key, stored entity.Properties) ([]tablerow.Row, error) {
 	s := r.Spreading(stored)
 	rows, err := s.Spread(nil, "", key, nil)
 	if err != nil {
@@ -346,7 +331,7 @@ func (r *Engine) rowsOf(v EntityCopies, key entity.Key, stored entity.Properties
 }
 
 // AppendCopies appends the rows of the copies that pattern c makes of v.
-func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key entity.Key, s *spreading) ([]PlannedRow, error) {
+func AppendCopies(rows []tablerow.Row, c *Pattern, v EntityCopies, key entity.Key, s *spreading) ([]tablerow.Row, error) {
 	made, err := v.Near(c)
 	if err != nil {
 		return nil, err
@@ -360,7 +345,7 @@ func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key entity.Key,
 		if err != nil {
 			return nil, err
 		}
-		if repeats(rows[:before], rows[before].RowKey) {
+		if repeats(rows[:before], rows[before].Key.Row) {
 			return nil, fmt.Errorf("two rows of the entity have the same row key; give each its own")
 		}
 	}
@@ -382,15 +367,15 @@ func NamesCopies(list, pattern string) bool {
 	return false
 }
 
-func repeats(rows []PlannedRow, rowKey string) bool {
-	return slices.ContainsFunc(rows, func(row PlannedRow) bool { return row.RowKey == rowKey })
+func repeats(rows []tablerow.Row, rowKey string) bool {
+	return slices.ContainsFunc(rows, func(row tablerow.Row) bool { return row.Key.Row == rowKey })
 }
 
 // Remember returns the prior state that the next change of a stored entity needs: the keys of all rows of the
 // entity except the first, and the results of the patterns' Prior. row must have all stored properties. Copies
 // of patterns that row does not list may be orphaned. A pattern whose key function rejects the entity has no
 // copies of that entity.
-func (r *Engine) Remember(v any, key entity.Key, row *StoredRow) (*prior, error) {
+func (r *Engine) Remember(v any, key entity.Key, row *tablerow.Row) (*prior, error) {
 	if len(r.Patterns) == 0 {
 		return &prior{}, nil
 	}
@@ -409,7 +394,7 @@ func (r *Engine) Remember(v any, key entity.Key, row *StoredRow) (*prior, error)
 		copies, err := AppendCopies(nil, c, copiesOf, key, s)
 		switch {
 		case err != nil:
-		case NamesCopies(row.Copies, c.Name):
+		case NamesCopies(row.Own.Copies, c.Name):
 			p.rows = note(p.rows, copies)
 		default:
 			p.Orphans = note(p.Orphans, copies)
@@ -431,95 +416,4 @@ func (r *Engine) rememberPatterns(p *prior, v any, stored entity.Properties) err
 		p.patterns[x.Name] = items
 	}
 	return nil
-}
-
-// Operation is one row of a plan, with the library's own properties as fields.
-type Operation struct {
-	Verb       wire.Verb
-	Key        entity.Key
-	IfMatch    azcore.ETag // "" for an insert or an upsert
-	properties entity.Properties
-
-	incarnation string // this field and the next five are written unless empty; a merge also writes empty copies
-	copies      string
-	primary     *string
-	layout      string
-	outside     outsideFacts
-	carried     entity.Properties // properties that only a later version of the library knows, written back as they are
-	Meaning
-}
-
-// Meaning describes how to handle the failure of a row.
-type Meaning struct {
-	Pattern string // the pattern that owns the row, "" for the entity's own
-	role    role
-	owner   azcore.ETag // for roleStale: the ETag under which the entity's own row listed this row
-}
-
-// role determines how the failure of an operation is handled.
-type role uint8
-
-const (
-	roleEntity  role = iota
-	roleUnique       // a row that must be new: if it exists, ErrDuplicate
-	roleStale        // the removal of a row that may no longer exist
-	roleShared       // a row that other entities change as well: retry on conflict
-	roleBeside       // a row of Apply's caller, who handles the conflict
-	roleClaimed      // an orphaned copy that is claimed under its ETag: retry on conflict
-)
-
-// Explain adds the pattern's name to the error of a row, and converts a taken key into ErrDuplicate.
-func (m *Meaning) Explain(e *entity.Error) {
-	e.Pattern = m.Pattern
-	if m.role == roleUnique && errors.Is(e.Kind, entity.ErrExists) {
-		e.Kind = entity.ErrDuplicate
-	}
-}
-
-// MeaningOf returns the Meaning of a row; a plain row has the zero Meaning.
-func MeaningOf(w *core.Write) Meaning {
-	if m, ok := w.Meaning.(*Meaning); ok {
-		return *m
-	}
-	return Meaning{}
-}
-
-// write returns the row in the form in which it is sent.
-func (o *Operation) write() core.Write {
-	w := core.Write{Verb: o.Verb, Key: o.Key, IfMatch: o.IfMatch, Properties: o.properties, Marked: o.incarnation != ""}
-	if o.Meaning != (Meaning{}) {
-		w.Meaning = &o.Meaning
-	}
-	if o.Verb != wire.VerbDelete {
-		w.System = o.system()
-	}
-	return w
-}
-
-// system lists the library's own properties of the row, without the write ID.
-func (o *Operation) system() (all entity.Properties) {
-	set := func(name, value string) { all = append(all, entity.Property{Name: name, Value: entity.String(value)}) }
-	all = append(all, o.carried...)
-	if o.incarnation != "" {
-		set(rows.Incarnation, o.incarnation)
-	}
-	if o.copies != "" || o.incarnation != "" && o.Verb == wire.VerbMerge {
-		set(rows.Copies, o.copies) // a merge without copies must clear the stored list, which would become wrong
-	}
-	if o.primary != nil {
-		set(rows.Primary, *o.primary)
-	}
-	if o.layout != "" {
-		set(rows.Layout, o.layout)
-	}
-	return o.outside.append(all)
-}
-
-// Commit writes rows in one transaction.
-func Commit(ctx context.Context, t *core.Table, op string, operations ...Operation) ([]azcore.ETag, error) {
-	writes := make([]core.Write, len(operations))
-	for i := range operations {
-		writes[i] = operations[i].write()
-	}
-	return t.Commit(ctx, op, writes, rowwriter.NewWriteID())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
@@ -135,20 +136,13 @@ func (r *Engine) Get(ctx context.Context, op string, key entity.Key) (any, error
 func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *core.Source {
 	src, keep := r.Primary, r.keeps(keep)
 	src.Span, src.Where, src.Skips, src.Kept = span, nil, r.Layout != nil, keep
-	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
-		if !row.isNearCopy() || row.Layout == FurtherRow || !r.Schema.Own.Keeps(entity.Key{Partition: row.Key.Partition, Row: row.Primary}) {
+	src.Load = func(ctx context.Context, row *tablerow.Row, selected []string) (any, error) {
+		if !row.IsNearCopy() || row.Own.Layout == FurtherRow || !r.Schema.Own.Keeps(entity.Key{Partition: row.Key.Partition, Row: row.Own.Primary}) {
 			return nil, nil
 		}
 		return r.loadCopy(ctx, r.Table, row, selected, keep)
-	})
-	return &src
-}
-
-// Loads adapts a function that loads entities to RawSource.Load.
-func Loads(load func(context.Context, *StoredRow, []string) (any, error)) func(context.Context, *core.Row, []string) (any, error) {
-	return func(ctx context.Context, raw *core.Row, selected []string) (any, error) {
-		return load(ctx, RowOf(raw), selected)
 	}
+	return &src
 }
 
 // newPrimary returns the source of the entities' own rows.
@@ -166,7 +160,7 @@ func (r *Engine) newPrimary() (core.Source, error) {
 	src.System = append(src.System, own.Properties()...)
 	src.Span, src.Where, src.Skips = own.Span, own.Conditions(), own.Span == (compoundkey.Span{}) || own.Mine != nil || r.Layout != nil
 	src.Problems = true // Load gets rows with problems, too, and skips those that do not belong to the repository
-	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
+	src.Load = func(ctx context.Context, row *tablerow.Row, selected []string) (any, error) {
 		if !r.Owns(row) {
 			return nil, nil
 		}
@@ -174,7 +168,7 @@ func (r *Engine) newPrimary() (core.Source, error) {
 			row = row.With(row.Properties.Only(slices.Concat(selected, r.sealed()))) // drop the properties that were read only for the condition
 		}
 		return r.load(ctx, r.Table, row, selected, nil)
-	})
+	}
 	return src, nil
 }
 
@@ -184,10 +178,10 @@ func (r *Engine) GetPrimary(ctx context.Context, copied entity.Key) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	if !row.isNearCopy() {
+	if !row.IsNearCopy() {
 		return nil, &entity.Error{Op: "Get", Table: r.Table.Name(), Key: copied, Kind: entity.ErrNotFound}
 	}
-	v, err := r.Get(ctx, "Get", entity.Key{Partition: copied.Partition, Row: row.Primary})
+	v, err := r.Get(ctx, "Get", entity.Key{Partition: copied.Partition, Row: row.Own.Primary})
 	if err == nil && r.seals != nil && !r.belongsUnder(v, r.Table, copied, false) {
 		return nil, &entity.Error{Op: "Get", Table: r.Table.Name(), Key: copied, Kind: entity.ErrNotFound}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
@@ -24,14 +24,14 @@ func (r *Engine) RewriteNow(ctx context.Context, op string, key entity.Key) erro
 	if value == nil {
 		return &entity.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: entity.ErrNotFound}
 	}
-	row.Copies = ""
+	row.Own.Copies = ""
 	return r.WriteAgain(ctx, op, value, row, true)
 }
 
 // WriteAgain writes an entity again as it was read. It overwrites copies that the entity's row lists. Under the
 // key of any other copy, no row of another entity may be stored. If orphans is set, it first reads the copies
 // that the row does not list, which saves failed attempts if most of them exist.
-func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *StoredRow, orphans bool) error {
+func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *tablerow.Row, orphans bool) error {
 	w, err := r.rewriting(op, value, row, orphans)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *Stor
 type Again struct {
 	Key   entity.Key
 	Value any                 // the entity to write again, with Row; nil for RunReconcile
-	Row   *StoredRow          // as it was read
+	Row   *tablerow.Row       // as it was read
 	Free  map[string]bool     // outside keys under which nothing was found, by HeldName
 	Named map[string][]string // keys to reconcile, by pattern, if the entity is not written
 	// Orphans makes the write first read the copies that Row does not list; see WriteAgain.
@@ -69,7 +69,7 @@ func (r *Engine) WriteAgainTogether(ctx context.Context, op string, all []*Again
 }
 
 // rewriting prepares the change that writes an entity again.
-func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (*Work, error) {
+func (r *Engine) rewriting(op string, value any, row *tablerow.Row, orphans bool) (*Work, error) {
 	known, err := r.Remember(value, row.Key, row)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 		known.Orphans = nil
 	}
 	old := *r.State(value)
-	old.Prior, old.Copies = known, row.Copies
+	old.Prior, old.Copies = known, row.Own.Copies
 	return &Work{Op: op, Entity: value, Etag: row.ETag, asStored: true,
 		Change: Change{Kind: driver.ChangeTouch, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}}, nil
 }
@@ -94,7 +94,7 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 // one by one and reports them.
 func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) error {
 	if change == "" {
-		change = rowwriter.NewWriteID()
+		change = tablerow.NewWriteID()
 	}
 	intent := intents.Intent{ID: change}
 	targets := make([]*target, len(all))
@@ -129,23 +129,23 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 
 // Owns reports whether a row with all its properties, or those of Primary.System, is an entity of the repository. For a row with a value
 // that cannot be read, only the key decides, since Where may compare that value.
-func (r *Engine) Owns(row *StoredRow) bool {
-	return !row.IsCopy && r.Schema.Own.Keeps(row.Key) && (row.Problem != nil || r.Schema.Own.Meets(row.Key, row.Properties))
+func (r *Engine) Owns(row *tablerow.Row) bool {
+	return !row.Own.IsCopy && r.Schema.Own.Keeps(row.Key) && (row.Problem != nil || r.Schema.Own.Meets(row.Key, row.Properties))
 }
 
 // DecodePlain decodes an entity that has only one row and that no pattern transforms. It does not compute the
 // prior state, which only writes need.
-func (r *Engine) DecodePlain(row *StoredRow) (any, entity.Properties, error) {
+func (r *Engine) DecodePlain(row *tablerow.Row) (any, entity.Properties, error) {
 	value := r.Codec.New()
-	if row.Layout != "" {
+	if row.Own.Layout != "" {
 		return nil, nil, ErrNoLayout
 	}
 	if err := r.Codec.Decode(row.Properties, value); err != nil {
 		return nil, nil, err
 	}
-	r.Codec.Finish(row.Row, row.Key, value)
+	r.Codec.Finish(row, row.Key, value)
 	core.SetState(r.Codec.Meta(value),
-		&core.State{Key: row.Key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Owner: r})
+		&core.State{Key: row.Key, Row: row.Key.Row, Incarnation: row.Own.Incarnation, WriteID: row.WriteID, Copies: row.Own.Copies, Owner: r})
 	return value, row.Properties, nil
 }
 
@@ -178,7 +178,7 @@ func HeldName(p *Pattern, place string) string { return p.Name + "\t" + place }
 
 // Fetched holds rows that were read together: own rows of entities, or possible orphaned copies. The value is
 // nil for a row that does not exist.
-type Fetched map[entity.Key]*StoredRow
+type Fetched map[entity.Key]*tablerow.Row
 
 // FetchOrphans reads, for several changes together, the rows that may be orphaned copies of their entities, so
 // that rebase need not read each row. Requests: 0 if there are no such rows, else as FetchMany.
@@ -186,7 +186,7 @@ func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) e
 	var keys []entity.Key
 	for _, w := range changes {
 		for _, orphan := range priorOf(w.Change.Old).Orphans {
-			keys = append(keys, entity.Key{Partition: w.Change.Key.Partition, Row: orphan.RowKey})
+			keys = append(keys, entity.Key{Partition: w.Change.Key.Partition, Row: orphan.key})
 		}
 	}
 	if len(keys) == 0 {
@@ -240,7 +240,7 @@ func (r *Engine) Rebases(v any, partial bool) bool {
 }
 
 // Preflight plans the rows of one change that depend only on the entity, without a request.
-func (r *Engine) Preflight(ctx context.Context, w *Work) ([]core.Write, error) {
+func (r *Engine) Preflight(ctx context.Context, w *Work) ([]tablerow.Row, error) {
 	w.Begin()
 	w.Change.DryRun = true
 	d := &draft{set: r.NewSet(w)}

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
@@ -47,17 +48,17 @@ func (r *Engine) Spreading(stored entity.Properties) *spreading {
 // spreadAsRead returns the spreading of a row that was read: it produces the stored rows, with keys and
 // versions, but without the properties of further rows. For an outside copy it returns a spreading without
 // rows, since the copy does not describe the entity's rows.
-func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
+func (r *Engine) spreadAsRead(row *tablerow.Row) (*spreading, error) {
 	s := r.Spreading(row.Properties)
 	s.read = true
-	if r.Layout == nil || row.Outside.Is {
+	if r.Layout == nil || row.Own.Outside.Is {
 		return s, nil
 	}
-	s.whole = &driver.LaidOut{First: row.Properties, Directory: row.Layout}
-	if row.Layout == "" {
+	s.whole = &driver.LaidOut{First: row.Properties, Directory: row.Own.Layout}
+	if row.Own.Layout == "" {
 		return s, nil
 	}
-	versions, err := r.Layout.Layout.Versions(row.Layout)
+	versions, err := r.Layout.Layout.Versions(row.Own.Layout)
 	if err != nil {
 		return nil, PatternError(r.Layout, err, entity.ErrGarbled)
 	}
@@ -69,14 +70,14 @@ func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 
 // Spread appends the physical rows of one logical row. keep names the properties that the logical row stores;
 // nil means all.
-func (s *spreading) Spread(planned []PlannedRow, pattern string, key entity.Key, keep []string) ([]PlannedRow, error) {
+func (s *spreading) Spread(planned []tablerow.Row, pattern string, key entity.Key, keep []string) ([]tablerow.Row, error) {
 	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 		e := errs.Invalid("", err)
 		e.Pattern = pattern
 		return nil, e
 	}
 	if s.layout == nil {
-		return append(planned, PlannedRow{Pattern: pattern, RowKey: key.Row, Properties: s.stored.Only(keep)}), nil
+		return append(planned, tablerow.Row{Pattern: pattern, Key: key, Properties: s.stored.Only(keep)}), nil
 	}
 	laid, err := s.layOut(keep)
 	if err == nil {
@@ -104,7 +105,7 @@ func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 }
 
 // appendRows assigns keys to the rows of a layout.
-func (s *spreading) appendRows(rows []PlannedRow, pattern string, key entity.Key, laid *driver.LaidOut) ([]PlannedRow, error) {
+func (s *spreading) appendRows(rows []tablerow.Row, pattern string, key entity.Key, laid *driver.LaidOut) ([]tablerow.Row, error) {
 	if !s.read && strings.Contains(key.Row, furtherMark) {
 		return nil, errors.New("the row key contains U+FFFB twice, which is reserved for further rows; build keys with compoundkey")
 	}
@@ -114,10 +115,10 @@ func (s *spreading) appendRows(rows []PlannedRow, pattern string, key entity.Key
 	case (n > 0) != (laid.Directory != "") || laid.Directory == FurtherRow:
 		return nil, errors.New("the layout's directory does not list the rows that are stored")
 	}
-	rows = append(rows, PlannedRow{Pattern: pattern, RowKey: key.Row, Properties: laid.First, Layout: laid.Directory})
+	rows = append(rows, tablerow.Row{Pattern: pattern, Key: key, Properties: laid.First, Own: tablerow.Own{Layout: laid.Directory}})
 	for i, further := range laid.Further {
-		row := PlannedRow{Pattern: pattern, RowKey: furtherRowKey(key.Row, i), Properties: further.Properties, Layout: FurtherRow, version: further.Version}
-		rows = append(rows, row)
+		rows = append(rows, tablerow.Row{Pattern: pattern, Key: entity.Key{Partition: key.Partition, Row: furtherRowKey(key.Row, i)},
+			Properties: further.Properties, Own: tablerow.Own{Layout: FurtherRow}, Version: further.Version})
 	}
 	return rows, nil
 }
@@ -125,19 +126,17 @@ func (s *spreading) appendRows(rows []PlannedRow, pattern string, key entity.Key
 // unchanged reports whether old, the entity's stored rows, has a further row with the same key and version.
 // Such a row need not be written: the entity's own row is always written under its ETag, so a concurrent change
 // of the entity makes the transaction fail.
-func (row *PlannedRow) unchanged(old []PlannedRow) bool {
-	return row.version != "" && slices.ContainsFunc(old, func(o PlannedRow) bool {
-		return o.RowKey == row.RowKey && o.version == row.version
-	})
+func unchanged(row *tablerow.Row, old []noted) bool {
+	return row.Version != "" && slices.ContainsFunc(old, func(o noted) bool { return o.key == row.Key.Row && o.version == row.Version })
 }
 
 // joinRows adds the properties of an entity's further rows to row. If selected is not nil, it reads only the
 // further rows that hold the selected properties.
-func (r *Engine) joinRows(ctx context.Context, table *core.Table, row *StoredRow, selected []string) error {
-	if row.Layout == "" || row.Outside.Is {
+func (r *Engine) joinRows(ctx context.Context, table *core.Table, row *tablerow.Row, selected []string) error {
+	if row.Own.Layout == "" || row.Own.Outside.Is {
 		return nil
 	}
-	if r.Layout == nil || row.Layout == FurtherRow {
+	if r.Layout == nil || row.Own.Layout == FurtherRow {
 		return &entity.Error{Kind: entity.ErrWiring, Err: ErrNoLayout}
 	}
 	if selected != nil {
@@ -145,7 +144,7 @@ func (r *Engine) joinRows(ctx context.Context, table *core.Table, row *StoredRow
 			return name == "PartitionKey" || name == "RowKey" || name == "Timestamp"
 		})
 	}
-	wanted, err := r.Layout.Layout.Rows(row.Layout, selected)
+	wanted, err := r.Layout.Layout.Rows(row.Own.Layout, selected)
 	if err != nil {
 		return PatternError(r.Layout, err, entity.ErrGarbled)
 	}
@@ -156,7 +155,7 @@ func (r *Engine) joinRows(ctx context.Context, table *core.Table, row *StoredRow
 	if len(further) < len(wanted) {
 		return PatternError(r.Layout, fmt.Errorf("%w: only %d of the entity's %d further rows exist; restore them from a backup", driver.ErrOutdated, len(further), len(wanted)), entity.ErrGarbled)
 	}
-	joined, err := r.Layout.Layout.Join(row.Layout, slices.Clone(row.Properties), further)
+	joined, err := r.Layout.Layout.Join(row.Own.Layout, slices.Clone(row.Properties), further)
 	if err != nil {
 		return PatternError(r.Layout, err, entity.ErrGarbled)
 	}
@@ -173,9 +172,9 @@ func furtherRows(ctx context.Context, t *core.Table, key entity.Key, wanted []in
 		keys[i] = entity.Key{Partition: key.Partition, Row: furtherRowKey(key.Row, index)}
 		byKey[keys[i].Row] = index
 	}
-	found := StoredRows(t.GetMany(ctx, keys))
+	found := t.GetMany(ctx, keys)
 	if n := len(keys); n > 1 && wanted[n-1]-wanted[0] == n-1 {
-		found = StoredRows(core.All[core.Row](ctx, t.Query().Partition(key.Partition).Rows(compoundkey.Range(keys[0].Row, keys[n-1].Row+furtherMark))))
+		found = core.All[tablerow.Row](ctx, t.Query().Partition(key.Partition).Rows(compoundkey.Range(keys[0].Row, keys[n-1].Row+furtherMark)))
 	}
 	for row, err := range found {
 		if err != nil {

@@ -5,111 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// StoredRow is one stored row, with the library's own properties as fields.
-type StoredRow struct {
-	*core.Row
-	Incarnation string
-	Copies      string
-	Primary     string // row key of the entity's own row, on a copy or further row
-	Shared      bool   // the row belongs to several entities
-	Layout      string // if an entity has several rows: the layout's directory on the first row, FurtherRow on the others
-	Outside     outsideFacts
-	carried     entity.Properties // properties that only a later version of the library knows
-	IsCopy      bool
-}
-
-// RowOf parses the library's own properties of a row.
-func RowOf(raw *core.Row) *StoredRow {
-	r := &StoredRow{Row: raw}
-	for _, p := range raw.System {
-		text, _ := p.Value.Text()
-		switch p.Name {
-		case rows.Incarnation:
-			r.Incarnation = text
-		case rows.Copies:
-			r.Copies = text
-		case rows.Shared:
-			r.IsCopy, r.Shared = true, true
-		case rows.Primary:
-			r.IsCopy, r.Primary = true, text
-		case rows.Layout:
-			r.Layout = text
-		case rows.Partition:
-			r.Outside.Is, r.Outside.Partition = true, text
-		case rows.Version:
-			r.Outside.Version = text
-		case rows.Reserved:
-			r.Outside.Reserved = text
-		case rows.Term:
-			seconds, _ := p.Value.Int()
-			r.Outside.Term = time.Duration(seconds) * time.Second
-		case rows.Claim:
-			r.Outside.IsClaim, r.Outside.Claim = true, text
-		default:
-			r.carried = append(r.carried, p)
-		}
-	}
-	return r
-}
-
-// With returns the row with other properties.
-func (r *StoredRow) With(p entity.Properties) *StoredRow {
-	c, raw := *r, *r.Row
-	raw.Properties = p
-	c.Row = &raw
-	return &c
-}
-
-// isNearCopy reports whether the row belongs to an entity of its own partition but is not the entity's own row: it is
-// a copy, or a further row.
-func (r *StoredRow) isNearCopy() bool { return r.IsCopy && !r.Shared && !r.Outside.Is }
-
-// Expired reports whether a row is a reservation whose term and grace period are over. Then every request of
-// its change has arrived, so a later read of the entity shows the outcome of the change.
-func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Outside.Term) }
-
 // Fetch reads one row, which may have a Problem. known names the properties to read; nil means all. Requests: 1.
-func Fetch(ctx context.Context, t *core.Table, op string, key entity.Key, known map[string]int) (*StoredRow, error) {
-	row, err := t.Get(ctx, op, key, known)
-	if err != nil {
-		return nil, err
-	}
-	return RowOf(row), nil
+func Fetch(ctx context.Context, t *core.Table, op string, key entity.Key, known map[string]int) (*tablerow.Row, error) {
+	return t.Get(ctx, op, key, known)
 }
 
 // readSystem reads one row for the library's own properties only. Requests: 1.
-func readSystem(ctx context.Context, t *core.Table, key entity.Key) (*StoredRow, error) {
-	return Fetch(ctx, t, "Get", key, map[string]int{})
-}
-
-// StoredRows converts the rows of a sequence to StoredRow.
-func StoredRows(all iter.Seq2[*core.Row, error]) iter.Seq2[*StoredRow, error] {
-	return func(yield func(*StoredRow, error) bool) {
-		for row, err := range all {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(RowOf(row), nil) {
-				return
-			}
-		}
-	}
+func readSystem(ctx context.Context, t *core.Table, key entity.Key) (*tablerow.Row, error) {
+	return t.Get(ctx, "Get", key, map[string]int{})
 }
 
 // AsError returns the first error of the library in err's chain, nil for none.
@@ -128,7 +43,7 @@ func codeOf(err error) string {
 
 // load makes an entity from its own row or a copy. selected names the properties that the caller requested, kept those that the row stores;
 // nil means all. It returns nil if the row was deleted since it was read.
-func (r *Engine) load(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string) (any, error) {
+func (r *Engine) load(ctx context.Context, table *core.Table, row *tablerow.Row, selected, kept []string) (any, error) {
 	v, _, err := r.LoadStored(ctx, table, row, selected, kept)
 	return v, err
 }
@@ -136,7 +51,7 @@ func (r *Engine) load(ctx context.Context, table *core.Table, row *StoredRow, se
 // LoadStored makes an entity as load does, and also returns the row from which it was made, with the stored
 // properties of all of the entity's rows. If a writer replaces the entity's further rows or blobs during the
 // read, LoadStored reads everything again, up to Schema.MaxAttempts attempts.
-func (r *Engine) LoadStored(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
+func (r *Engine) LoadStored(ctx context.Context, table *core.Table, row *tablerow.Row, selected, kept []string) (any, *tablerow.Row, error) {
 	if row.Problem != nil {
 		return nil, nil, &entity.Error{Kind: entity.ErrGarbled, Err: row.Problem}
 	}
@@ -159,11 +74,11 @@ func (r *Engine) LoadStored(ctx context.Context, table *core.Table, row *StoredR
 			return nil, nil, fetchErr
 		case again.Problem != nil:
 			return nil, nil, &entity.Error{Kind: entity.ErrGarbled, Err: again.Problem}
-		case again.ETag == row.ETag && row.IsCopy:
+		case again.ETag == row.ETag && row.Own.IsCopy:
 			return r.loadOwner(ctx, table, row, selected, kept, err)
 		case again.ETag == row.ETag:
 			return nil, nil, asGarbled(err)
-		case again.IsCopy != row.IsCopy || again.Shared || again.Primary != row.Primary || again.Outside.Reserved != "":
+		case again.Own.IsCopy != row.Own.IsCopy || again.Own.IsShared || again.Own.Primary != row.Own.Primary || again.Own.Outside.Reserved != "":
 			return nil, nil, nil // the row now belongs to another entity
 		}
 		if selected != nil {
@@ -200,7 +115,7 @@ var ErrNoLayout = errors.New("the entity is spread over several rows, but the re
 // keys follow from these properties. A copy is then removed only if it names the entity, since the keys may be those of other entities.
 //
 // It returns the error of a pattern: the row may be readable for a program with another key, or of a newer version.
-func (r *Engine) LoadReplaced(ctx context.Context, op string, key entity.Key, row *StoredRow) (any, error) {
+func (r *Engine) LoadReplaced(ctx context.Context, op string, key entity.Key, row *tablerow.Row) (any, error) {
 	v, _, err := r.LoadOwn(ctx, op, key, row)
 	if e := AsError(err); e == nil || !e.OfRow || e.Pattern != "" {
 		return v, err
@@ -219,22 +134,22 @@ func (r *Engine) LoadReplaced(ctx context.Context, op string, key entity.Key, ro
 	}
 	known := priorOf(r.State(v))
 	for _, x := range known.rows {
-		if x.Pattern != "" {
+		if x.pattern != "" {
 			known.Orphans = append(known.Orphans, x)
 		}
 	}
-	known.rows = slices.DeleteFunc(known.rows, func(x PlannedRow) bool { return x.Pattern != "" })
+	known.rows = slices.DeleteFunc(known.rows, func(x noted) bool { return x.pattern != "" })
 	return v, nil
 }
 
 // loadOnce is one attempt of LoadStored.
-func (r *Engine) loadOnce(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string, decode func(entity.Properties, any) error) (any, *StoredRow, error) {
+func (r *Engine) loadOnce(ctx context.Context, table *core.Table, row *tablerow.Row, selected, kept []string, decode func(entity.Properties, any) error) (any, *tablerow.Row, error) {
 	key := row.Key
-	if row.IsCopy {
-		key.Row = row.Primary
+	if row.Own.IsCopy {
+		key.Row = row.Own.Primary
 	}
-	if row.Outside.Is {
-		key.Partition = row.Outside.Partition
+	if row.Own.Outside.Is {
+		key.Partition = row.Own.Outside.Partition
 	}
 	read := *row
 	if err := r.joinRows(ctx, table, &read, selected); err != nil {
@@ -249,9 +164,9 @@ func (r *Engine) loadOnce(ctx context.Context, table *core.Table, row *StoredRow
 	if err := decode(properties, v); err != nil {
 		return nil, nil, err
 	}
-	r.Codec.Finish(row.Row, key, v)
-	*s = core.State{Key: key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Carried: row.carried,
-		Version: azcore.ETag(row.Outside.Version), Partial: partial, Owner: r}
+	r.Codec.Finish(row, key, v)
+	*s = core.State{Key: key, Row: row.Key.Row, Incarnation: row.Own.Incarnation, WriteID: row.WriteID, Copies: row.Own.Copies, Carried: slices.Clone(row.Own.Later),
+		Version: azcore.ETag(row.Own.Outside.Version), Partial: partial, Owner: r}
 	if !partial {
 		known, err := r.Remember(v, key, &read)
 		if err != nil {
@@ -350,14 +265,14 @@ func edited[C any](copiesOf func(any) ([]C, error), edit func(*C)) func(any) ([]
 // that the entity has a copy under this key. For a partial copy that does not prove this, it reads the current
 // entity: if that does not exist, or has no copy under the key, the copy is stale or forged, and loadCopy
 // returns nil.
-func (r *Engine) loadCopy(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string) (any, error) {
+func (r *Engine) loadCopy(ctx context.Context, table *core.Table, row *tablerow.Row, selected, kept []string) (any, error) {
 	v, read, err := r.LoadStored(ctx, table, row, selected, kept)
-	if v == nil || err != nil || r.seals == nil || !read.IsCopy {
-		return v, err // !read.IsCopy: loadOwner has read the entity in place of the copy, and checked that it has the copy's key
+	if v == nil || err != nil || r.seals == nil || !read.Own.IsCopy {
+		return v, err // !read.Own.IsCopy: loadOwner has read the entity in place of the copy, and checked that it has the copy's key
 	}
 	s := r.State(v)
 	if !s.Partial {
-		if !r.belongsUnder(v, table, read.Key, read.Outside.Is) {
+		if !r.belongsUnder(v, table, read.Key, read.Own.Outside.Is) {
 			return nil, PatternError(r.seals, r.seals.Transform.Authentication.NotAuthentic, entity.ErrGarbled)
 		}
 		return v, nil
@@ -375,7 +290,7 @@ func (r *Engine) loadCopy(ctx context.Context, table *core.Table, row *StoredRow
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !r.belongsUnder(whole, table, read.Key, read.Outside.Is):
+	case !r.belongsUnder(whole, table, read.Key, read.Own.Outside.Is):
 		return nil, nil
 	}
 	return v, nil
@@ -411,10 +326,10 @@ func (r *Engine) belongsUnder(v any, table *core.Table, key entity.Key, outside 
 // returns the entity from its own row, projected like the copy; nil if the entity is gone or no longer requires
 // the copy; and the error missing as ErrGarbled if the copy is of the entity's current version. Requests: 1,
 // and those of reading the entity's further rows and blobs; again if writers replace the entity meanwhile.
-func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *StoredRow, selected, kept []string, missing error) (any, *StoredRow, error) {
-	key := entity.Key{Partition: row.Key.Partition, Row: row.Primary}
-	if row.Outside.Is {
-		key.Partition = row.Outside.Partition
+func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *tablerow.Row, selected, kept []string, missing error) (any, *tablerow.Row, error) {
+	key := entity.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
+	if row.Own.Outside.Is {
+		key.Partition = row.Own.Outside.Partition
 	}
 	for attempt := range r.Schema.MaxAttempts {
 		own, err := Fetch(ctx, r.Table, "Get", key, nil)
@@ -425,7 +340,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *StoredRo
 			return nil, nil, err
 		case !r.Owns(own):
 			return nil, nil, nil
-		case row.Outside.Is && string(own.ETag) == row.Outside.Version, !row.Outside.Is && own.WriteID == row.WriteID:
+		case row.Own.Outside.Is && string(own.ETag) == row.Own.Outside.Version, !row.Own.Outside.Is && own.WriteID == row.WriteID:
 			return nil, nil, asGarbled(missing)
 		}
 		v, own, err := r.LoadStored(ctx, r.Table, own, nil, nil)
@@ -439,7 +354,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *StoredRo
 			return v, own, nil
 		}
 		own = own.With(own.Properties.Only(kept).Only(selected))
-		own.Layout = ""
+		own.Own.Layout = ""
 		if v, own, err = r.loadOnce(ctx, r.Table, own, selected, kept, r.Codec.Decode); !errors.Is(err, driver.ErrOutdated) {
 			return v, own, err
 		}
@@ -451,8 +366,8 @@ func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *StoredRo
 }
 
 // asksFor reports whether an entity requires a copy under the key of copied. own is the entity's own row.
-func (r *Engine) asksFor(v any, own *StoredRow, table *core.Table, copied *StoredRow) (bool, error) {
-	if !copied.Outside.Is {
+func (r *Engine) asksFor(v any, own *tablerow.Row, table *core.Table, copied *tablerow.Row) (bool, error) {
+	if !copied.Own.Outside.Is {
 		rows, err := r.rowsOf(CopiesOf(v), own.Key, own.Properties)
 		return repeats(rows, copied.Key.Row), err
 	}

@@ -5,47 +5,15 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
-
-// outsideFacts are the system properties of a row outside of its entity's partition: a copy, or its claim.
-type outsideFacts struct {
-	Is        bool
-	Partition string        // partition key of the entity
-	Version   string        // on a copy: the ETag of the entity's own row from which it was made
-	Reserved  string        // ID of the change that reserved the key and has not filled it yet
-	Term      time.Duration // term of the reservation in whole seconds; 0 if unknown, which never expires
-	IsClaim   bool
-	Claim     string // on a claim: the row key of the copy that it claims
-}
-
-func (f *outsideFacts) append(row entity.Properties) entity.Properties {
-	if !f.Is {
-		return row
-	}
-	row = append(row, entity.Property{Name: rows.Partition, Value: entity.String(f.Partition)})
-	if f.Version != "" {
-		row = append(row, entity.Property{Name: rows.Version, Value: entity.String(f.Version)})
-	}
-	if f.Reserved != "" {
-		row = append(row, entity.Property{Name: rows.Reserved, Value: entity.String(f.Reserved)})
-	}
-	if f.Term > 0 {
-		row = append(row, entity.Property{Name: rows.Term, Value: entity.Int32(int32(f.Term / time.Second))})
-	}
-	if f.IsClaim {
-		row = append(row, entity.Property{Name: rows.Claim, Value: entity.String(f.Claim)})
-	}
-	return row
-}
 
 // ClaimPrefix begins the row keys of claims. compoundkey writes U+FFFC only after a '.', so no index key begins with
 // it, and all index keys sort before it.
@@ -60,22 +28,22 @@ func ClaimKey(copied, owner entity.Key, reserved string) entity.Key {
 
 // IsMisplaced reports whether a row is a claim whose row key does not match its content. The library writes no such
 // claim: another program changed it, or swapped two claims.
-func (r *StoredRow) IsMisplaced() bool {
-	if !r.Outside.IsClaim {
+func IsMisplaced(r *tablerow.Row) bool {
+	if !r.Own.Outside.IsClaim {
 		return false
 	}
-	copied := entity.Key{Partition: r.Key.Partition, Row: r.Outside.Claim}
-	return r.Key != ClaimKey(copied, entity.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
+	copied := entity.Key{Partition: r.Key.Partition, Row: r.Own.Outside.Claim}
+	return r.Key != ClaimKey(copied, entity.Key{Partition: r.Own.Outside.Partition, Row: r.Own.Primary}, r.Own.Outside.Reserved)
 }
 
 // CopyNamedBy returns the copy or the reserved key to which a claim with the key claim would belong, or nil if
 // there is none. Requests: at most 1 for each page of the copies in the claim's partition.
-func CopyNamedBy(ctx context.Context, table *core.Table, claim entity.Key) (*StoredRow, error) {
-	for row, err := range StoredRows(core.All[core.Row](ctx, table.Query().Partition(claim.Partition).Rows(compoundkey.Range("", ClaimPrefix)))) {
+func CopyNamedBy(ctx context.Context, table *core.Table, claim entity.Key) (*tablerow.Row, error) {
+	for row, err := range core.All[tablerow.Row](ctx, table.Query().Partition(claim.Partition).Rows(compoundkey.Range("", ClaimPrefix))) {
 		if err != nil {
 			return nil, err
 		}
-		if row.Outside.Is && !row.Outside.IsClaim && ClaimKey(row.Key, entity.Key{Partition: row.Outside.Partition, Row: row.Primary}, row.Outside.Reserved) == claim {
+		if row.Own.Outside.Is && !row.Own.Outside.IsClaim && ClaimKey(row.Key, entity.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}, row.Own.Outside.Reserved) == claim {
 			return row, nil
 		}
 	}
@@ -135,9 +103,8 @@ func (r *Engine) preflightOutside(w *Work) error {
 			return PatternError(p, err, entity.ErrInvalid)
 		}
 		for i := range copies {
-			o := r.copyOperation(p, w.Change.Key, &copies[i], w.Change.Stored, rowwriter.AnyWriteID, anyETag)
-			write := o.write()
-			if _, err := write.Check(); err != nil {
+			o := r.copyOperation(p, w.Change.Key, &copies[i], w.Change.Stored, tablerow.AnyWriteID, anyETag)
+			if _, err := o.Check(); err != nil {
 				return PatternError(p, err, entity.ErrInvalid)
 			}
 		}
@@ -159,15 +126,15 @@ func (r *Engine) OutsideSource(table *core.Table, span compoundkey.Span, keep []
 	}
 	src.Skips = true // skip reserved keys
 	src.System = append(slices.Clone(src.System), rows.Partition, rows.Version, rows.Reserved, rows.Term, rows.Claim)
-	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
-		if !row.Outside.Is || row.Outside.IsClaim || row.Outside.Reserved != "" || row.Shared {
+	src.Load = func(ctx context.Context, row *tablerow.Row, selected []string) (any, error) {
+		if !row.Own.Outside.Is || row.Own.Outside.IsClaim || row.Own.Outside.Reserved != "" || row.Own.IsShared {
 			return nil, nil
 		}
-		if !r.Schema.Own.Keeps(entity.Key{Partition: row.Outside.Partition, Row: row.Primary}) {
+		if !r.Schema.Own.Keeps(entity.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}) {
 			return nil, nil
 		}
 		return r.loadCopy(ctx, table, row, selected, keep)
-	})
+	}
 	return &src
 }
 

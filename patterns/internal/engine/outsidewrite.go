@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/keyrange"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
@@ -33,18 +34,18 @@ type OutsideWriter struct {
 
 // commit writes a copy and its claim in one transaction. It refuses a key that the holder's message does not
 // name.
-func (o *OutsideWriter) commit(ctx context.Context, key entity.Key, operations ...Operation) error {
+func (o *OutsideWriter) commit(ctx context.Context, key entity.Key, operations ...tablerow.Row) error {
 	if !slices.Contains(o.own, driver.JoinKey(key)) && lease.Holds(ctx, lease.OwnKeys) {
 		return fmt.Errorf("the intent's message does not name this key, so no row may be written under it")
 	}
-	_, err := Commit(ctx, o.Table, opReconcile, operations...)
+	_, _, err := o.Table.Commit(ctx, opReconcile, operations...)
 	return err
 }
 
 // Claim returns the operation on the claim of a copy.
-func (o *OutsideWriter) Claim(verb wire.Verb, key entity.Key, reserved string) Operation {
-	op := Operation{Verb: verb, Key: ClaimKey(key, o.Entity, reserved), primary: &o.Entity.Row,
-		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: reserved, IsClaim: true, Claim: key.Row}}
+func (o *OutsideWriter) Claim(verb wire.Verb, key entity.Key, reserved string) tablerow.Row {
+	op := tablerow.Row{Verb: verb, Key: ClaimKey(key, o.Entity, reserved), Own: tablerow.Own{IsCopy: true, Primary: o.Entity.Row,
+		Outside: tablerow.Outside{Is: true, Partition: o.Entity.Partition, Reserved: reserved, IsClaim: true, Claim: key.Row}}}
 	if verb != wire.VerbInsert {
 		op.IfMatch = azcore.ETagAny
 	}
@@ -52,9 +53,9 @@ func (o *OutsideWriter) Claim(verb wire.Verb, key entity.Key, reserved string) O
 }
 
 // copyOperation returns the row of a copy, to overwrite any existing row.
-func (r *Engine) copyOperation(p *Pattern, entity entity.Key, copied *driver.OutsideCopy, stored entity.Properties, incarnation, version string) Operation {
-	return Operation{Verb: wire.VerbReplace, Key: copied.Key, properties: stored.Only(copied.Keep), incarnation: incarnation,
-		primary: &entity.Row, Meaning: Meaning{Pattern: p.Name}, outside: outsideFacts{Is: true, Partition: entity.Partition, Version: version}}
+func (r *Engine) copyOperation(p *Pattern, entity entity.Key, copied *driver.OutsideCopy, stored entity.Properties, incarnation, version string) tablerow.Row {
+	return tablerow.Row{Verb: wire.VerbReplace, Key: copied.Key, Pattern: p.Name, Properties: stored.Only(copied.Keep), Own: tablerow.Own{Incarnation: incarnation,
+		IsCopy: true, Primary: entity.Row, Outside: tablerow.Outside{Is: true, Partition: entity.Partition, Version: version}}}
 }
 
 // reconcileCopies makes one pattern's copies of an entity match a snapshot of the entity. It touches only keys
@@ -76,7 +77,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 		if slices.Contains(t.placed, HeldName(p, driver.JoinKey(copies[i].Key))) {
 			continue
 		}
-		row := r.copyOperation(p, t.Key, &copies[i], seen.row.Properties, seen.row.Incarnation, string(seen.row.ETag))
+		row := r.copyOperation(p, t.Key, &copies[i], seen.row.Properties, seen.row.Own.Incarnation, string(seen.row.ETag))
 		switch err := o.place(ctx, row, Reserves(p), t.expects(p, HeldName(p, driver.JoinKey(copies[i].Key)))); {
 		case errors.Is(err, entity.ErrDuplicate):
 			taken = cmp.Or(taken, err)
@@ -113,7 +114,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 // place writes a copy under its key. Depending on the row that is stored there, it overwrites the entity's own
 // copy, fills the change's reservation, or inserts the copy under a free key. It first tries the write that
 // fits what is expected there.
-func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves bool, expected expectation) error {
+func (o *OutsideWriter) place(ctx context.Context, row tablerow.Row, reserves bool, expected expectation) error {
 	update, claim, fill := o.first(row, expectOwn), o.first(row, expectFree), o.first(row, expectReserved)
 
 	unclaimed := false // the claim of the change's reservation does not exist
@@ -158,7 +159,7 @@ var errOthersReservation = errors.New("reserved by another change of the entity,
 // change itself reserved it, or its claim was lost. It returns nil if no row exists any more. unclaimed means
 // that the claim of the change's own reservation was lost. claimOwn then fills the reserved row in place: if
 // it deleted the row first, another entity could take the key.
-func (o *OutsideWriter) claimOwn(ctx context.Context, row Operation, reserve string, unclaimed bool) ([]Operation, error) {
+func (o *OutsideWriter) claimOwn(ctx context.Context, row tablerow.Row, reserve string, unclaimed bool) ([]tablerow.Row, error) {
 	there, err := readSystem(ctx, o.Table, row.Key)
 	if errors.Is(err, entity.ErrNotFound) {
 		return nil, nil
@@ -169,36 +170,36 @@ func (o *OutsideWriter) claimOwn(ctx context.Context, row Operation, reserve str
 	if !o.owns(there) {
 		return nil, &entity.Error{Key: row.Key, Kind: entity.ErrDuplicate, Pattern: row.Pattern, Err: OwnerOf(there)}
 	}
-	if there.Outside.Reserved != "" && there.Outside.Reserved != o.change {
+	if there.Own.Outside.Reserved != "" && there.Own.Outside.Reserved != o.change {
 		return nil, &entity.Error{Key: row.Key, Kind: entity.ErrDuplicate, Pattern: row.Pattern, Err: errOthersReservation}
 	}
-	if reserve != "" && there.Outside.Reserved == "" {
+	if reserve != "" && there.Own.Outside.Reserved == "" {
 		return nil, errOwnCopy
 	}
 	own := row
 	own.Verb, own.IfMatch = wire.VerbReplace, there.ETag
-	operations := []Operation{own, o.Claim(wire.VerbInsert, row.Key, reserve)}
-	if there.Outside.Reserved != reserve && !(unclaimed && there.Outside.Reserved == o.change) {
-		operations = append(operations, o.Claim(wire.VerbDelete, row.Key, there.Outside.Reserved))
+	operations := []tablerow.Row{own, o.Claim(wire.VerbInsert, row.Key, reserve)}
+	if there.Own.Outside.Reserved != reserve && !(unclaimed && there.Own.Outside.Reserved == o.change) {
+		operations = append(operations, o.Claim(wire.VerbDelete, row.Key, there.Own.Outside.Reserved))
 	}
 	return operations, nil
 }
 
 // OwnerOf describes the owner of a row, for an error.
-func OwnerOf(row *StoredRow) error {
+func OwnerOf(row *tablerow.Row) error {
 	switch {
-	case !row.Outside.Is:
+	case !row.Own.Outside.Is:
 		return errors.New("a row that is not a copy of an entity has this key; delete it, or use another table or index name")
-	case row.Outside.Reserved != "":
-		return fmt.Errorf("(%q, %q) has reserved the key in a change that is under way or was given up; its intent frees it", row.Outside.Partition, row.Primary)
+	case row.Own.Outside.Reserved != "":
+		return fmt.Errorf("(%q, %q) has reserved the key in a change that is under way or was given up; its intent frees it", row.Own.Outside.Partition, row.Own.Primary)
 	}
-	return fmt.Errorf("entity (%q, %q) owns this key", row.Outside.Partition, row.Primary)
+	return fmt.Errorf("entity (%q, %q) owns this key", row.Own.Outside.Partition, row.Own.Primary)
 }
 
 // remove deletes the copy under a key, with its claim, if it belongs to the entity.
 func (o *OutsideWriter) remove(ctx context.Context, key entity.Key) error {
 	claim := o.Claim(wire.VerbDelete, key, "")
-	err := o.commit(ctx, key, claim, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})
+	err := o.commit(ctx, key, claim, tablerow.Row{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})
 	if e := AsError(err); e != nil && errors.Is(e.Kind, entity.ErrNotFound) && e.Change == 2 {
 		err = o.commit(ctx, key, claim) // another process removed only the copy
 	}
@@ -223,7 +224,7 @@ func (o *OutsideWriter) removeReserved(ctx context.Context, key entity.Key, has 
 		if err != nil {
 			return err
 		}
-		reserved := there.Outside.Reserved
+		reserved := there.Own.Outside.Reserved
 		if !o.owns(there) || reserved != "" && reserved != o.change {
 			return nil
 		}
@@ -232,9 +233,9 @@ func (o *OutsideWriter) removeReserved(ctx context.Context, key entity.Key, has 
 				return err
 			}
 		}
-		err = o.commit(ctx, key, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag}, o.Claim(wire.VerbDelete, key, reserved))
+		err = o.commit(ctx, key, tablerow.Row{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag}, o.Claim(wire.VerbDelete, key, reserved))
 		if e := AsError(err); e != nil && errors.Is(e.Kind, entity.ErrNotFound) && e.Change == 2 { // another process removed the claim
-			err = o.commit(ctx, key, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag})
+			err = o.commit(ctx, key, tablerow.Row{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag})
 		}
 		if e := AsError(err); e != nil && (errors.Is(err, entity.ErrNotFound) || errors.Is(err, entity.ErrConflict)) {
 			continue // a concurrent writer changed it first
@@ -245,8 +246,8 @@ func (o *OutsideWriter) removeReserved(ctx context.Context, key entity.Key, has 
 }
 
 // owns reports whether a row is a copy of the entity, or a reservation for such a copy.
-func (o *OutsideWriter) owns(row *StoredRow) bool {
-	return row.Outside.Is && !row.Outside.IsClaim && row.Primary == o.Entity.Row && row.Outside.Partition == o.Entity.Partition
+func (o *OutsideWriter) owns(row *tablerow.Row) bool {
+	return row.Own.Outside.Is && !row.Own.Outside.IsClaim && row.Own.Primary == o.Entity.Row && row.Own.Outside.Partition == o.Entity.Partition
 }
 
 // The members of a set often have copies in the same partition, such as the partition of a global index. The
@@ -259,8 +260,8 @@ type batchRow struct {
 	target     *target // of a copy to write; nil for a key to reserve
 	name       string  // the HeldName of a copy to write, or the newKey.id of a key to reserve
 	key        entity.Key
-	operations []Operation
-	other      []Operation // the operations to try if the first ones are refused; nil if there are none
+	operations []tablerow.Row
+	other      []tablerow.Row // the operations to try if the first ones are refused; nil if there are none
 }
 
 // placeTogether writes the copies of several targets, in as few transactions for each partition as possible. It
@@ -297,7 +298,7 @@ func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow,
 		if !slices.Contains(o.own, driver.JoinKey(copies[i].Key)) {
 			continue
 		}
-		row := r.copyOperation(p, t.Key, &copies[i], t.seen.row.Properties, t.seen.row.Incarnation, string(t.seen.row.ETag))
+		row := r.copyOperation(p, t.Key, &copies[i], t.seen.row.Properties, t.seen.row.Own.Incarnation, string(t.seen.row.ETag))
 		name := HeldName(p, driver.JoinKey(copies[i].Key))
 		x := batchRow{target: t, name: name, key: row.Key, operations: o.first(row, t.expects(p, name))}
 		switch unknown := t.fresh == nil && t.free == nil; { // true in a worker, whose message does not say which keys are new
@@ -334,11 +335,11 @@ func commitTogether(ctx context.Context, table *core.Table, all []batchRow, done
 		})
 	}
 	write := func(rows []batchRow) error {
-		var operations []Operation
+		var operations []tablerow.Row
 		for _, row := range rows {
 			operations = append(operations, row.operations...)
 		}
-		if _, err := Commit(ctx, table, opReconcile, operations...); err != nil {
+		if _, _, err := table.Commit(ctx, opReconcile, operations...); err != nil {
 			table.Account().Telemetry().Refused(ctx, table.Name(), len(rows), codeOf(err))
 			return err
 		}
@@ -403,15 +404,15 @@ func (s *Set) reserveTogether(ctx context.Context, change string, keys []newKey)
 }
 
 // FetchMany reads rows of a table by their keys. Requests: see keyrange.Reader.Read.
-func FetchMany(ctx context.Context, table *core.Table, op string, keys []entity.Key) (map[entity.Key]*StoredRow, error) {
-	found := make(map[entity.Key]*StoredRow, len(keys))
+func FetchMany(ctx context.Context, table *core.Table, op string, keys []entity.Key) (map[entity.Key]*tablerow.Row, error) {
+	found := make(map[entity.Key]*tablerow.Row, len(keys))
 	wanted := make(map[entity.Key]bool, len(keys))
 	all := make([]keyrange.Key, len(keys))
 	for i, key := range keys {
 		wanted[key], all[i] = true, keyrange.Key(key)
 	}
 	var mu sync.Mutex
-	note := func(row *StoredRow) {
+	note := func(row *tablerow.Row) {
 		mu.Lock()
 		defer mu.Unlock()
 		if wanted[row.Key] {
@@ -421,13 +422,13 @@ func FetchMany(ctx context.Context, table *core.Table, op string, keys []entity.
 	err := keyrange.Reader{
 		Page: func(ctx context.Context, partition string, span compoundkey.Span, size int) (last string, more bool, err error) {
 			src := table.Source(span)
-			src.Problems, src.Load = true, func(_ context.Context, row *core.Row, _ []string) (any, error) { return row.Clone(), nil }
+			src.Problems, src.Load = true, func(_ context.Context, row *tablerow.Row, _ []string) (any, error) { return row.Clone(), nil }
 			page, next, err := core.NewQuery(src).Partition(partition).PageSize(size).Page(ctx, "")
 			if err != nil {
 				return "", false, errs.Amend(err, func(e *entity.Error) { e.Op = op })
 			}
 			for _, v := range page.Values {
-				row := RowOf(v.(*core.Row))
+				row := v.(*tablerow.Row)
 				note(row)
 				last = row.Key.Row
 			}
@@ -451,11 +452,11 @@ func FetchMany(ctx context.Context, table *core.Table, op string, keys []entity.
 // FetchOwnAll reads the own rows of entities, nil for one that does not exist. A returned row may be an entity
 // of another repository; then rows that name this entity as their owner may belong to that repository, too.
 // Requests: as FetchMany.
-func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []entity.Key) ([]*StoredRow, error) {
-	rows := make([]*StoredRow, len(keys))
+func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []entity.Key) ([]*tablerow.Row, error) {
+	rows := make([]*tablerow.Row, len(keys))
 	found, err := FetchMany(ctx, r.Table, op, keys)
 	for i, key := range keys {
-		if row := found[key]; row != nil && !row.IsCopy {
+		if row := found[key]; row != nil && !row.Own.IsCopy {
 			rows[i] = row
 		}
 	}
@@ -501,20 +502,20 @@ func (t *target) expects(p *Pattern, name string) expectation {
 
 // first returns the operations that succeed if the expectation is right: they overwrite the entity's own
 // copy, fill the change's own reservation, or insert the copy under a free key.
-func (o *OutsideWriter) first(row Operation, e expectation) []Operation {
+func (o *OutsideWriter) first(row tablerow.Row, e expectation) []tablerow.Row {
 	switch e {
 	case expectFree:
-		row.Verb, row.role = wire.VerbInsert, roleUnique
-		return []Operation{row, o.Claim(wire.VerbInsert, row.Key, "")}
+		row.Verb, row.Role = wire.VerbInsert, tablerow.RoleUnique
+		return []tablerow.Row{row, o.Claim(wire.VerbInsert, row.Key, "")}
 	case expectReserved:
-		return []Operation{row, o.Claim(wire.VerbDelete, row.Key, o.change), o.Claim(wire.VerbInsert, row.Key, "")}
+		return []tablerow.Row{row, o.Claim(wire.VerbDelete, row.Key, o.change), o.Claim(wire.VerbInsert, row.Key, "")}
 	}
-	return []Operation{row, o.Claim(wire.VerbMerge, row.Key, "")}
+	return []tablerow.Row{row, o.Claim(wire.VerbMerge, row.Key, "")}
 }
 
 // reservation returns the operations that reserve a key for the change whose message the writer holds.
-func (o *OutsideWriter) reservation(p *Pattern, key entity.Key) []Operation {
-	row := Operation{Verb: wire.VerbInsert, Key: key, primary: &o.Entity.Row, Meaning: Meaning{Pattern: p.Name, role: roleUnique},
-		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: o.change, Term: p.Outside.ReservationTerm}}
-	return []Operation{row, o.Claim(wire.VerbInsert, key, o.change)}
+func (o *OutsideWriter) reservation(p *Pattern, key entity.Key) []tablerow.Row {
+	row := tablerow.Row{Verb: wire.VerbInsert, Key: key, Pattern: p.Name, Role: tablerow.RoleUnique, Own: tablerow.Own{IsCopy: true, Primary: o.Entity.Row,
+		Outside: tablerow.Outside{Is: true, Partition: o.Entity.Partition, Reserved: o.change, Term: p.Outside.ReservationTerm}}}
+	return []tablerow.Row{row, o.Claim(wire.VerbInsert, key, o.change)}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
@@ -21,7 +22,7 @@ import (
 // snapshot is an entity as it was at one moment; both fields are nil if the entity did not exist.
 type snapshot struct {
 	entity any
-	row    *StoredRow // the entity's own row, with every property as stored
+	row    *tablerow.Row // the entity's own row, with every property as stored
 	copies EntityCopies
 }
 
@@ -34,12 +35,12 @@ func snapshotAfter(w *Work, next *core.State, etag azcore.ETag) *snapshot {
 	if etag == "" {
 		return nil
 	}
-	raw := &core.Row{Key: w.Change.Key, ETag: etag, Properties: w.Change.Stored}
-	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: &StoredRow{Row: raw, Incarnation: next.Incarnation, Copies: next.Copies}}
+	row := &tablerow.Row{Key: w.Change.Key, ETag: etag, Properties: w.Change.Stored, Own: tablerow.Own{Incarnation: next.Incarnation, Copies: next.Copies}}
+	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: row}
 }
 
 // shows reports whether a row has the version of the snapshot; nil means that the entity does not exist.
-func (s *snapshot) shows(row *StoredRow) bool {
+func (s *snapshot) shows(row *tablerow.Row) bool {
 	if s.row == nil || row == nil {
 		return s.row == row
 	}
@@ -339,7 +340,7 @@ func (r *Engine) refresh(ctx context.Context, op string, key entity.Key, seen *s
 // It returns an error for a row of another type: if such a row counted as a deleted entity, its copies in other
 // partitions would be removed. An intent names such a row if the build that put the intent has another Rows,
 // Mine or Where in its schema.
-func (r *Engine) snapshotOf(ctx context.Context, op string, key entity.Key, row *StoredRow, seen *snapshot) (*snapshot, error) {
+func (r *Engine) snapshotOf(ctx context.Context, op string, key entity.Key, row *tablerow.Row, seen *snapshot) (*snapshot, error) {
 	if seen != nil && seen.shows(row) {
 		return seen, nil
 	}
@@ -356,7 +357,7 @@ func (r *Engine) snapshotOf(ctx context.Context, op string, key entity.Key, row 
 
 // ReadOwn reads an entity and its own row, with every stored property; both are nil if the entity does not
 // exist.
-func (r *Engine) ReadOwn(ctx context.Context, op string, key entity.Key) (any, *StoredRow, error) {
+func (r *Engine) ReadOwn(ctx context.Context, op string, key entity.Key) (any, *tablerow.Row, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
 		return nil, nil, err
@@ -365,14 +366,14 @@ func (r *Engine) ReadOwn(ctx context.Context, op string, key entity.Key) (any, *
 }
 
 // fetchOwn reads an entity's own row, nil if it does not exist. Requests: 1.
-func (r *Engine) fetchOwn(ctx context.Context, op string, key entity.Key) (*StoredRow, error) {
+func (r *Engine) fetchOwn(ctx context.Context, op string, key entity.Key) (*tablerow.Row, error) {
 	row, err := Fetch(ctx, r.Table, op, key, nil)
 	switch {
 	case errors.Is(err, entity.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case row.IsCopy:
+	case row.Own.IsCopy:
 		return nil, nil
 	}
 	return row, nil
@@ -380,7 +381,7 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key entity.Key) (*Stor
 
 // LoadOwn makes an entity from its own row. It returns nil if row is nil, is not an entity of the repository,
 // or was deleted meanwhile.
-func (r *Engine) LoadOwn(ctx context.Context, op string, key entity.Key, row *StoredRow) (any, *StoredRow, error) {
+func (r *Engine) LoadOwn(ctx context.Context, op string, key entity.Key, row *tablerow.Row) (any, *tablerow.Row, error) {
 	if row == nil || !r.Owns(row) {
 		return nil, nil, nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
@@ -25,10 +25,10 @@ import (
 // intent; reserve unique keys; commit; reconcile what is outside of the partition.
 type Set struct {
 	table   *core.Table
-	own     []*Work      // the caller's members, in order
-	members []*Work      // own, and then the companions that patterns have added to the present plan
-	rows    []core.Write // the caller's rows, beside its entities
-	numbers []int        // for each of rows: the number of the caller's change
+	own     []*Work        // the caller's members, in order
+	members []*Work        // own, and then the companions that patterns have added to the present plan
+	rows    []tablerow.Row // the caller's rows, beside its entities
+	numbers []int          // for each of rows: the number of the caller's change
 
 	companionRows []companionRow         // the rows that patterns have added beside companions, in the present plan
 	gone          map[string]azcore.ETag // row keys of copies that the set could not delete since they do not exist, with the ETag of the entity that listed each
@@ -40,7 +40,7 @@ type Set struct {
 
 // companionRow is a row that a pattern has added beside companions.
 type companionRow struct {
-	write  core.Write
+	write  tablerow.Row
 	number int // number of the change to which it belongs
 }
 
@@ -250,8 +250,7 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 		if err != nil {
 			return err
 		}
-		writeID := rowwriter.NewWriteID()
-		etags, err := s.table.Commit(ctx, s.own[0].Op, d.Writes, writeID)
+		etags, writeID, err := s.table.Commit(ctx, s.own[0].Op, d.Writes...)
 		if err == nil {
 			s.Finish(d, etags, writeID)
 			return nil
@@ -372,13 +371,13 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 		return false, false
 	}
 	moved, w := Lost(err), d.of[failed].member
-	switch m := MeaningOf(&d.Writes[failed]); m.role {
-	case roleShared:
+	switch m := &d.Writes[failed]; m.Role {
+	case tablerow.RoleShared:
 		return moved, false
-	case roleClaimed:
+	case tablerow.RoleClaimed:
 		delete(w.Change.claimed, e.Key.Row)
 		return moved, false
-	case roleStale:
+	case tablerow.RoleStale:
 		if !errors.Is(e.Kind, entity.ErrNotFound) {
 			return false, false
 		}
@@ -386,9 +385,9 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 			s.gone = map[string]azcore.ETag{}
 		}
 		_, known := s.gone[e.Key.Row] // known: the ETag of the row's entity has changed since, so it is a companion
-		s.gone[e.Key.Row] = m.owner
+		s.gone[e.Key.Row] = m.Lists
 		return true, !known
-	case roleUnique:
+	case tablerow.RoleUnique:
 		if errors.Is(e.Kind, entity.ErrDuplicate) && w.companionOf == "" {
 			return w.engine.claimOrphan(ctx, &w.Change, e.Key)
 		}

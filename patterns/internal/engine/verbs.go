@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
@@ -221,7 +222,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key entity.Key) error 
 
 // whole reads an entity with all its properties, given the state old in which it was read before. It returns
 // ErrConflict if the entity has changed since.
-func (r *Engine) whole(ctx context.Context, op string, old *core.State, etag azcore.ETag, fetched Fetched) (any, *StoredRow, error) {
+func (r *Engine) whole(ctx context.Context, op string, old *core.State, etag azcore.ETag, fetched Fetched) (any, *tablerow.Row, error) {
 	row, known := fetched[old.Key]
 	var err error
 	if !known {

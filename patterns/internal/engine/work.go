@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
@@ -73,7 +75,7 @@ func (c *Change) Copies() EntityCopies {
 
 // Begin gives a change its ID.
 func (w *Work) Begin() {
-	w.Change.ID = rowwriter.NewWriteID()
+	w.Change.ID = tablerow.NewWriteID()
 	if w.Change.State == nil {
 		w.Change.State = &driver.ChangeState{}
 	}
@@ -81,8 +83,8 @@ func (w *Work) Begin() {
 
 // prior is what the next change of an entity needs to know of the entity as it was last read or written.
 type prior struct {
-	rows     []PlannedRow  // the entity's rows except the first: keys, patterns and versions
-	Orphans  []PlannedRow  // rows of patterns that the entity's row does not list; they may be orphaned copies
+	rows     []noted       // the entity's rows except the first
+	Orphans  []noted       // rows of patterns that the entity's row does not list; they may be orphaned copies
 	outside  []outsideCopy // copies in other partitions
 	patterns map[string][]string
 }
@@ -107,12 +109,20 @@ func priorOf(s *core.State) *prior {
 // several reports whether the entity has rows beside its first.
 func (p *prior) several() bool { return len(p.rows)+len(p.outside) > 0 }
 
-// note appends rows to list with only what identifies them: row key, pattern and version.
-func note(list []PlannedRow, rows []PlannedRow) []PlannedRow {
-	for _, row := range rows {
-		list = append(list, PlannedRow{RowKey: row.RowKey, Pattern: row.Pattern, version: row.version})
+// noted is what identifies a row of an entity between a read and the next change.
+type noted struct{ pattern, key, version string }
+
+// note appends rows to list.
+func note(list []noted, rows []tablerow.Row) []noted {
+	for i := range rows {
+		list = append(list, noted{rows[i].Pattern, rows[i].Key.Row, rows[i].Version})
 	}
 	return list
+}
+
+// lists reports whether an entity's noted rows have a row key.
+func lists(all []noted, rowKey string) bool {
+	return slices.ContainsFunc(all, func(n noted) bool { return n.key == rowKey })
 }
 
 // outsideOf returns the keys of a pattern's copies in other partitions.

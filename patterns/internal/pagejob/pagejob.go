@@ -18,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -30,7 +31,7 @@ type Part struct {
 	Partitions []string // sorted; nil for the whole table
 	Span       compoundkey.Span
 	Where      []entity.Condition // at most 10 comparisons
-	Keep       func(*engine.StoredRow) bool
+	Keep       func(*tablerow.Row) bool
 }
 
 // Problem is an entity, or a row, that a job gives to JobOptions.Found.
@@ -51,7 +52,7 @@ type Job struct {
 	Engine  *engine.Engine
 	Options string // fingerprint of the options; a run with another fingerprint cannot resume this run
 	Parts   []Part
-	Page    func(ctx context.Context, part int, page []*engine.StoredRow) error // processes the rows of one page
+	Page    func(ctx context.Context, part int, page []*tablerow.Row) error // processes the rows of one page
 
 	CountRead     bool // the report counts the rows of a page as read when the page is done
 	Readers       int
@@ -77,20 +78,17 @@ type position struct {
 const version = 2
 
 // content has the rows of a page that the job processes.
-type content struct{ rows []*engine.StoredRow }
+type content struct{ rows []*tablerow.Row }
 
 // scan reads the rows of a part, with all their properties.
 func (p *Part) scan(readers int) tablescan.Scan[*content] {
 	return tablescan.Scan[*content]{Table: p.Table, Ranges: tablescan.Partitions(p.Partitions), Span: p.Span, Where: p.Where, Readers: readers,
 		New: func() *content { return &content{} },
-		Row: func(_ context.Context, page *content, raw *core.Row) error {
-			row := engine.RowOf(raw)
+		Row: func(_ context.Context, page *content, row *tablerow.Row) error {
 			if !p.Keep(row) {
 				return nil
 			}
-			row = row.With(slices.Clone(row.Properties)) // the reader reuses the memory of the row's properties for the next row
-			row.System = slices.Clone(row.System)
-			page.rows = append(page.rows, row)
+			page.rows = append(page.rows, row.Clone())
 			return nil
 		},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
@@ -143,8 +144,8 @@ func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 		return false, nil
 	}
 	src := &core.Source{Table: r.Table, Codec: r.Codec, Span: own.Span, Where: own.Conditions(), Skips: true, Problems: true, System: append(own.Properties(), rows.Primary, rows.Shared),
-		Load: func(_ context.Context, row *core.Row, _ []string) (any, error) {
-			if !r.Owns(engine.RowOf(row)) {
+		Load: func(_ context.Context, row *tablerow.Row, _ []string) (any, error) {
+			if !r.Owns(row) {
 				return nil, nil
 			}
 			return row.Clone(), nil

@@ -22,7 +22,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/division"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -61,7 +61,7 @@ type Removal struct {
 
 // found is a row that may belong to one of the patterns.
 type found struct {
-	row     *engine.StoredRow
+	row     *tablerow.Row
 	table   *core.Table
 	pattern *engine.Pattern // nil until the entity is known
 	owner   entity.Key      // the zero Key for a row that entities share
@@ -94,37 +94,37 @@ func (r *Removal) Elsewhere() bool {
 
 // Keep returns a function that reports whether a run examines a row of a table. If outside is set, the function
 // returns false for rows in the own partitions of their entities.
-func (r *Removal) Keep(table *core.Table, outside bool) func(*engine.StoredRow) bool {
-	return func(row *engine.StoredRow) bool {
-		if !row.IsCopy {
+func (r *Removal) Keep(table *core.Table, outside bool) func(*tablerow.Row) bool {
+	return func(row *tablerow.Row) bool {
+		if !row.Own.IsCopy {
 			return !outside && table.Same(r.Engine.Table) && r.Engine.Owns(row) && r.lists(row)
 		}
 		f := r.findingOf(table, row)
-		return f != nil && (!outside || row.Outside.Is)
+		return f != nil && (!outside || row.Own.Outside.Is)
 	}
 }
 
 // lists reports whether an entity's own row lists copies of one of the patterns.
-func (r *Removal) lists(row *engine.StoredRow) bool {
-	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return engine.NamesCopies(row.Copies, p.Name) })
+func (r *Removal) lists(row *tablerow.Row) bool {
+	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return engine.NamesCopies(row.Own.Copies, p.Name) })
 }
 
 // findingOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
 // for any other row.
-func (r *Removal) findingOf(table *core.Table, row *engine.StoredRow) *found {
+func (r *Removal) findingOf(table *core.Table, row *tablerow.Row) *found {
 	f := &found{row: row, table: table}
 	switch {
-	case row.Shared && strings.HasPrefix(row.Key.Row, engine.ClaimPrefix):
+	case row.Own.IsShared && strings.HasPrefix(row.Key.Row, engine.ClaimPrefix):
 		return nil // a mark of a move or the lock of an outbox: its owner is no pattern, but may have the name of one
-	case row.Shared:
-		at := slices.IndexFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Name == sharedBy(row) })
+	case row.Own.IsShared:
+		at := slices.IndexFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Name == row.Own.Shared })
 		if at < 0 || r.Partitions != nil && (!table.Same(r.Engine.Table) || !slices.Contains(r.Partitions, row.Key.Partition)) {
 			return nil
 		}
 		f.pattern = r.Patterns[at]
 		return f
-	case row.Outside.Is:
-		f.owner = entity.Key{Partition: row.Outside.Partition, Row: row.Primary}
+	case row.Own.Outside.Is:
+		f.owner = entity.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}
 		if !r.mine(f.owner) {
 			return nil
 		}
@@ -136,8 +136,8 @@ func (r *Removal) findingOf(table *core.Table, row *engine.StoredRow) *found {
 		}
 		return nil
 	}
-	f.owner = entity.Key{Partition: row.Key.Partition, Row: row.Primary}
-	if !table.Same(r.Engine.Table) || !r.mine(f.owner) || row.Layout == engine.FurtherRow && strings.HasPrefix(row.Key.Row, row.Primary) {
+	f.owner = entity.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
+	if !table.Same(r.Engine.Table) || !r.mine(f.owner) || row.Own.Layout == engine.FurtherRow && strings.HasPrefix(row.Key.Row, row.Own.Primary) {
 		return nil
 	}
 	for _, p := range r.Patterns {
@@ -169,27 +169,16 @@ func owns(p *engine.Pattern, copied entity.Key) bool {
 }
 
 // copiedKey returns the key of a copy in another partition; for a claim, the key of the copy that it claims.
-func copiedKey(row *engine.StoredRow) entity.Key {
-	if row.Outside.IsClaim {
-		return entity.Key{Partition: row.Key.Partition, Row: row.Outside.Claim}
+func copiedKey(row *tablerow.Row) entity.Key {
+	if row.Own.Outside.IsClaim {
+		return entity.Key{Partition: row.Key.Partition, Row: row.Own.Outside.Claim}
 	}
 	return row.Key
 }
 
-// sharedBy returns the name of the pattern that owns a row which entities share.
-func sharedBy(row *engine.StoredRow) string {
-	for _, p := range row.System {
-		if p.Name == rows.Shared {
-			text, _ := p.Value.Text()
-			return text
-		}
-	}
-	return ""
-}
-
 // Process removes the patterns' rows of a page, after it has rewritten the page's entities that list the
 // patterns. If concurrent writers change rows, Process reads these rows again and repeats.
-func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *core.Table, page []*engine.StoredRow) error {
+func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *core.Table, page []*tablerow.Row) error {
 	r.job = job
 	job.Add(func(p *entity.Report) { p.Rows += int64(len(page)) })
 	for attempt := 0; len(page) > 0; attempt++ {
@@ -218,14 +207,14 @@ func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *core.Tab
 }
 
 // again reads rows again that could not be deleted, and omits those that no longer exist or no longer belong to a pattern.
-func (r *Removal) again(ctx context.Context, table *core.Table, changed []*found) (page []*engine.StoredRow, err error) {
+func (r *Removal) again(ctx context.Context, table *core.Table, changed []*found) (page []*tablerow.Row, err error) {
 	keys := make([]entity.Key, len(changed))
 	for i, f := range changed {
 		keys[i] = f.row.Key
 	}
 	read, err := engine.FetchMany(ctx, table, r.job.Op, keys)
 	for _, key := range keys {
-		if row := read[key]; row != nil && row.IsCopy && r.findingOf(table, row) != nil {
+		if row := read[key]; row != nil && row.Own.IsCopy && r.findingOf(table, row) != nil {
 			page = append(page, row)
 		}
 	}
@@ -234,12 +223,12 @@ func (r *Removal) again(ctx context.Context, table *core.Table, changed []*found
 
 // once is one attempt of Process. It returns the rows that it could not delete because writers have changed
 // them since they were read.
-func (r *Removal) once(ctx context.Context, table *core.Table, page []*engine.StoredRow) (changed []*found, err error) {
+func (r *Removal) once(ctx context.Context, table *core.Table, page []*tablerow.Row) (changed []*found, err error) {
 	var all []*found
 	var owners []entity.Key
-	listing := map[entity.Key]*engine.StoredRow{}
+	listing := map[entity.Key]*tablerow.Row{}
 	for _, row := range page {
-		if !row.IsCopy {
+		if !row.Own.IsCopy {
 			listing[row.Key] = row
 			continue
 		}
@@ -256,7 +245,7 @@ func (r *Removal) once(ctx context.Context, table *core.Table, page []*engine.St
 	if err != nil {
 		return nil, err
 	}
-	stored := map[entity.Key]*engine.StoredRow{}
+	stored := map[entity.Key]*tablerow.Row{}
 	others := map[entity.Key]bool{} // entities of another type in the same table; their copies stay
 	for i, row := range own {
 		switch {
@@ -290,21 +279,21 @@ func (r *Removal) once(ctx context.Context, table *core.Table, page []*engine.St
 // unlist removes the unattached patterns from the list that each entity stores of its patterns with copies. To
 // do so it rewrites each entity unchanged, since a write lists only the attached patterns. kept has the
 // entities that unlist could not write; their rows are not removed.
-func (r *Removal) unlist(ctx context.Context, listing map[entity.Key]*engine.StoredRow) (kept map[entity.Key]bool, err error) {
+func (r *Removal) unlist(ctx context.Context, listing map[entity.Key]*tablerow.Row) (kept map[entity.Key]bool, err error) {
 	kept = map[entity.Key]bool{}
 	if r.DryRun || len(listing) == 0 {
 		return kept, nil
 	}
-	page := make([]*engine.StoredRow, 0, len(listing))
+	page := make([]*tablerow.Row, 0, len(listing))
 	for _, row := range listing {
 		page = append(page, row)
 	}
-	slices.SortFunc(page, func(a, b *engine.StoredRow) int {
+	slices.SortFunc(page, func(a, b *tablerow.Row) int {
 		return strings.Compare(a.Key.Partition+"\x00"+a.Key.Row, b.Key.Partition+"\x00"+b.Key.Row)
 	})
 	var mu sync.Mutex
 	w := &rewriting.Rewriting{Kind: driver.ChangeTouch, AsStored: true, CountsAll: true, Concurrency: r.Concurrency,
-		Outdated: func(row *engine.StoredRow, _ bool) (outdated, known bool) { return r.lists(row), true },
+		Outdated: func(row *tablerow.Row, _ bool) (outdated, known bool) { return r.lists(row), true },
 		Failed: func(key entity.Key) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -314,7 +303,7 @@ func (r *Removal) unlist(ctx context.Context, listing map[entity.Key]*engine.Sto
 }
 
 // decide returns the rows that belong to one of the patterns and that no attached pattern requires.
-func (r *Removal) decide(ctx context.Context, all []*found, stored map[entity.Key]*engine.StoredRow, kept map[entity.Key]bool) (remove []*found, err error) {
+func (r *Removal) decide(ctx context.Context, all []*found, stored map[entity.Key]*tablerow.Row, kept map[entity.Key]bool) (remove []*found, err error) {
 	values := map[entity.Key]any{}
 	for _, f := range all {
 		row := stored[f.owner]
@@ -356,7 +345,7 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[entity.Ke
 
 // disputed reports whether an attached pattern may have written a row.
 func (r *Removal) disputed(f *found) bool {
-	if !f.row.Outside.Is {
+	if !f.row.Own.Outside.Is {
 		return len(r.Engine.Copies) > 0
 	}
 	return slices.ContainsFunc(r.Engine.Outside, func(p *engine.Pattern) bool {
@@ -367,17 +356,17 @@ func (r *Removal) disputed(f *found) bool {
 // ours reports whether a row belongs to one of the patterns, and no attached pattern requires it for the entity.
 func (r *Removal) ours(f *found, v any) (bool, error) {
 	requires := func(p *engine.Pattern) (bool, error) {
-		if f.row.Outside.Is {
+		if f.row.Own.Outside.Is {
 			copies, err := engine.CopiesOf(v).Outside(p)
 			return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == copiedKey(f.row) }), err
 		}
 		copies, err := engine.CopiesOf(v).Near(p)
 		return slices.ContainsFunc(copies, func(c driver.Copy) bool {
-			return c.RowKey == f.row.Key.Row || f.row.Layout == engine.FurtherRow && strings.HasPrefix(f.row.Key.Row, c.RowKey)
+			return c.RowKey == f.row.Key.Row || f.row.Own.Layout == engine.FurtherRow && strings.HasPrefix(f.row.Key.Row, c.RowKey)
 		}), err
 	}
 	attached := r.Engine.Copies
-	if f.row.Outside.Is {
+	if f.row.Own.Outside.Is {
 		attached = slices.DeleteFunc(slices.Clone(r.Engine.Outside), func(p *engine.Pattern) bool { return !p.Outside.Table.Same(f.table) })
 	}
 	for _, p := range attached {
@@ -458,11 +447,11 @@ func refusedAt(err error) int {
 
 // delete deletes rows of one partition in one transaction.
 func (r *Removal) delete(ctx context.Context, table *core.Table, all []*found) error {
-	operations := make([]engine.Operation, len(all))
+	operations := make([]tablerow.Row, len(all))
 	for i, f := range all {
-		operations[i] = engine.Operation{Verb: wire.VerbDelete, Key: f.row.Key, IfMatch: f.row.ETag, Meaning: engine.Meaning{Pattern: f.pattern.Name}}
+		operations[i] = tablerow.Row{Verb: wire.VerbDelete, Key: f.row.Key, IfMatch: f.row.ETag, Pattern: f.pattern.Name}
 	}
-	if _, err := engine.Commit(ctx, table, r.job.Op, operations...); err != nil {
+	if _, _, err := table.Commit(ctx, r.job.Op, operations...); err != nil {
 		return err
 	}
 	r.job.Add(func(p *entity.Report) { p.Deleted += int64(len(all)) })
@@ -490,7 +479,7 @@ func (r *Removal) report(f *found, err error) {
 
 // location returns the location of a row in the form that findings use.
 func location(f *found) string {
-	if f.owner.Partition == f.row.Key.Partition && !f.row.Outside.Is {
+	if f.owner.Partition == f.row.Key.Partition && !f.row.Own.Outside.Is {
 		return f.row.Key.Row
 	}
 	return driver.JoinKey(f.row.Key)

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
@@ -25,7 +26,7 @@ type Rewriting struct {
 	Pattern string // name of the pattern that the job is for, in reports
 	// Outdated reports whether an entity is stored in the old form, judging by the entity's own row. whole is
 	// true if the row has all stored properties; otherwise Outdated may return false as known.
-	Outdated func(row *engine.StoredRow, whole bool) (outdated, known bool)
+	Outdated func(row *tablerow.Row, whole bool) (outdated, known bool)
 	// AsStored makes the job write the stored properties unchanged, and skip entities of other types.
 	AsStored bool
 	// Failed is called with each entity that the job skips; nil calls nothing.
@@ -42,7 +43,7 @@ type Rewriting struct {
 // old is an entity in the old form.
 type old struct {
 	value   any
-	row     *engine.StoredRow // as it was read, with all stored properties
+	row     *tablerow.Row // as it was read, with all stored properties
 	key     entity.Key
 	rows    int  // number of rows that the entity has in its partition
 	size    int  // their size in bytes
@@ -52,7 +53,7 @@ type old struct {
 }
 
 // Process writes the entities of a page that are in the old form.
-func (r *Rewriting) Process(ctx context.Context, job *pagejob.Job, page []*engine.StoredRow) error {
+func (r *Rewriting) Process(ctx context.Context, job *pagejob.Job, page []*tablerow.Row) error {
 	r.job = job
 	most := len(page)
 	if pagejob.Heavy(job.Engine) {
@@ -67,10 +68,10 @@ func (r *Rewriting) Process(ctx context.Context, job *pagejob.Job, page []*engin
 }
 
 // process writes the entities of a page that are in the old form. It holds all of them in memory.
-func (r *Rewriting) process(ctx context.Context, page []*engine.StoredRow) error {
+func (r *Rewriting) process(ctx context.Context, page []*tablerow.Row) error {
 	var mu sync.Mutex
 	var all []*old
-	err := pagejob.Each(ctx, r.Concurrency, page, func(ctx context.Context, row *engine.StoredRow) error {
+	err := pagejob.Each(ctx, r.Concurrency, page, func(ctx context.Context, row *tablerow.Row) error {
 		x, err := r.load(ctx, row)
 		if x != nil {
 			mu.Lock()
@@ -101,7 +102,7 @@ func (r *Rewriting) process(ctx context.Context, page []*engine.StoredRow) error
 }
 
 // inOrder sorts entities in the order of their rows on the page.
-func inOrder(page []*engine.StoredRow, all []*old) []*old {
+func inOrder(page []*tablerow.Row, all []*old) []*old {
 	byKey := make(map[entity.Key]*old, len(all))
 	for _, x := range all {
 		byKey[x.key] = x
@@ -116,8 +117,8 @@ func inOrder(page []*engine.StoredRow, all []*old) []*old {
 }
 
 // load makes the entity of a row. It returns nil if the entity need not be written or cannot be read.
-func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, error) {
-	outdated, known := r.Outdated(row, row.Layout == "")
+func (r *Rewriting) load(ctx context.Context, row *tablerow.Row) (*old, error) {
+	outdated, known := r.Outdated(row, row.Own.Layout == "")
 	known = known && row.Problem == nil
 	if known && !outdated {
 		r.unchanged()
@@ -148,10 +149,10 @@ func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, erro
 }
 
 // rowsOf estimates the rows of an entity in its partition.
-func (r *Rewriting) rowsOf(row *engine.StoredRow) int {
+func (r *Rewriting) rowsOf(row *tablerow.Row) int {
 	e, n := r.job.Engine, 1
-	if e.Layout != nil && row.Layout != "" {
-		further, _ := e.Layout.Layout.Versions(row.Layout) // reading the entity has validated the directory
+	if e.Layout != nil && row.Own.Layout != "" {
+		further, _ := e.Layout.Layout.Versions(row.Own.Layout) // reading the entity has validated the directory
 		n += len(further)
 	}
 	return n * (1 + len(e.Copies))
