@@ -151,13 +151,9 @@ func (b *bulk) unit(u Unit) (*lanes.Unit[Unit], error) {
 	out := &lanes.Unit[Unit]{Partition: u.Key.Partition, Rows: make([]string, 0, len(u.Writes)), Value: u}
 	for i := range u.Writes {
 		w := &u.Writes[i]
-		size, e := w.Check()
-		if e != nil {
+		var e *entity.Error
+		if b.scratch, _, e = w.Encode(b.scratch[:0], tablerow.AnyWriteID); e != nil {
 			return nil, e
-		}
-		b.scratch = b.scratch[:0]
-		if w.Verb != wire.VerbDelete {
-			b.scratch, _ = w.Append(b.scratch, size, tablerow.AnyWriteID)
 		}
 		out.Bytes += len(b.scratch) + batchOverhead + len(b.table.account.endpoints.Table) + 3*(len(w.Key.Partition)+len(w.Key.Row))
 		if i > 0 && w.Verb == wire.VerbDelete && u.Written == nil {

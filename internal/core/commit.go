@@ -10,8 +10,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
-	"github.com/tablepatterns/tablepatterns/internal/refusal"
-	"github.com/tablepatterns/tablepatterns/internal/submission"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -72,7 +70,7 @@ func (t *Table) tryCommit(ctx context.Context, writes []tablerow.Row, writeID st
 	if e := CheckWrites(writes); e != nil {
 		return nil, e
 	}
-	enc, e := encode(t.name, writes, writeID)
+	r, e := t.encode(writes, writeID)
 	if e != nil {
 		return nil, e
 	}
@@ -82,14 +80,14 @@ func (t *Table) tryCommit(ctx context.Context, writes []tablerow.Row, writeID st
 	if err := ctx.Err(); err != nil {
 		return nil, &entity.Error{Err: err}
 	}
-	answer, refused := t.send(ctx, enc)
-	switch {
-	case refused == nil:
-		return answer.ETags, nil
-	case !answer.Unknown && !answer.Earlier:
-		return nil, refused
+	sent := t.send(ctx, r)
+	if sent.refused == nil {
+		return sent.etags, nil
 	}
-	return t.resolve(ctx, writes, enc, refused, answer.Unknown)
+	if !sent.unknown && !sent.earlier {
+		return nil, sent.refused
+	}
+	return t.resolve(ctx, r, sent.refused, sent.unknown)
 }
 
 // CheckWrites refuses writes that break the rules of an entity group transaction.
@@ -125,22 +123,22 @@ func CheckWrites(writes []tablerow.Row) *entity.Error {
 // before the one that the service refused. A row with this write's ID proves that the whole write was applied. resolve
 // can rarely prove that nothing was applied: a request may still be on its way, and another writer may have overwritten
 // the rows.
-func (t *Table) resolve(ctx context.Context, writes []tablerow.Row, enc *encoded, refused *entity.Error, unanswered bool) ([]azcore.ETag, *entity.Error) {
+func (t *Table) resolve(ctx context.Context, r *request, refused *entity.Error, unanswered bool) ([]azcore.ETag, *entity.Error) {
 	if !unanswered && isFinal(refused) {
 		return nil, refused
 	}
 	if !unanswered && errors.Is(refused.Kind, entity.ErrBeingDeleted) {
 		return nil, unknown(refused, nil) // there is no row to read
 	}
-	witnesses := submission.Witnesses(enc.operations, enc.marked, refused.Change, unanswered)
+	witnesses := r.witnesses(refused.Change, unanswered)
 	if len(witnesses) == 0 {
-		return t.resolveUnmarked(ctx, writes, refused)
+		return t.resolveUnmarked(ctx, r.writes, refused)
 	}
 	var first error
 	for i, witness := range witnesses {
-		row, err := t.readRow(ctx, writes[witness].Key)
-		if err == nil && row.WriteID == enc.writeID {
-			return t.learnETags(ctx, writes, enc, witness, row.ETag), nil
+		row, err := t.readRow(ctx, r.writes[witness].Key)
+		if err == nil && row.WriteID == r.body.ID {
+			return t.learnETags(ctx, r, witness, row.ETag), nil
 		}
 		if i == 0 {
 			first = err
@@ -191,91 +189,73 @@ func (t *Table) resolveUnmarked(ctx context.Context, writes []tablerow.Row, refu
 
 // learnETags reads the rows for the ETags that the lost response had. The ETag of a row stays empty if the row cannot
 // be read, carries no write ID, or was changed by another writer since.
-func (t *Table) learnETags(ctx context.Context, writes []tablerow.Row, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
-	etags := make([]azcore.ETag, len(writes))
+func (t *Table) learnETags(ctx context.Context, r *request, witness int, etag azcore.ETag) []azcore.ETag {
+	etags := make([]azcore.ETag, len(r.writes))
 	etags[witness] = etag
-	for i := range writes {
-		if i == witness || !enc.marked[i] {
+	for i := range r.writes {
+		if i == witness || !r.carries[i] {
 			continue
 		}
-		if row, err := t.readRow(ctx, writes[i].Key); err == nil && row.WriteID == enc.writeID {
+		if row, err := t.readRow(ctx, r.writes[i].Key); err == nil && row.WriteID == r.body.ID {
 			etags[i] = row.ETag
 		}
 	}
 	return etags
 }
 
-// encoded are the writes of a transaction, ready to be sent.
-type encoded struct {
-	operations []wire.Operation
-	writeID    string
-	marked     []bool // for each row: it carries the write ID
+// request is the one request of a write.
+type request struct {
+	writes  []tablerow.Row
+	body    wire.Batch // of a single row only Body is set
+	carries []bool     // for each row: it carries the write ID
 }
 
 // encode checks every row and encodes it.
-func encode(table string, writes []tablerow.Row, writeID string) (*encoded, *entity.Error) {
-	out := &encoded{operations: make([]wire.Operation, len(writes)), marked: make([]bool, len(writes)), writeID: writeID}
-	var buffer []byte
+func (t *Table) encode(writes []tablerow.Row, writeID string) (*request, *entity.Error) {
+	r := &request{writes: writes, carries: make([]bool, len(writes)), body: wire.Batch{Endpoint: t.account.endpoints.Table, ID: writeID, Cosmos: t.account.cosmos}}
+	hint := 0
+	for i := range writes {
+		hint += writes[i].Hint()
+	}
+	var e *entity.Error
+	if len(writes) == 1 {
+		if writes[0].Verb == wire.VerbDelete {
+			hint = 0
+		}
+		if r.body.Body, r.carries[0], e = writes[0].Encode(make([]byte, 0, hint), writeID); e != nil {
+			e.Change = 1
+		}
+		return r, e
+	}
+	r.body.Body = make([]byte, 0, hint+len(writes)*batchOverhead)
+	var row []byte
 	for i := range writes {
 		w := &writes[i]
-		out.operations[i] = wire.Operation{
-			Verb:    w.Verb,
-			Address: wire.Address{Table: table, PartitionKey: w.Key.Partition, RowKey: w.Key.Row},
-			IfMatch: string(w.IfMatch),
-		}
-		size, e := w.Check()
-		if e != nil {
+		if row, r.carries[i], e = w.Encode(row[:0], writeID); e != nil {
 			e.Change = i + 1
 			return nil, e
 		}
-		if w.Verb == wire.VerbDelete {
-			continue
-		}
-		// The stored size counts two bytes for a character, which leaves room for the annotations of most rows.
-		if room := size + 128; cap(buffer)-len(buffer) < room {
-			buffer = make([]byte, 0, room*min(len(writes)-i, 16))
-		}
-		start := len(buffer)
-		buffer, out.marked[i] = w.Append(buffer, size, out.writeID)
-		out.operations[i].Body = buffer[start:len(buffer):len(buffer)]
+		r.body.Add(w.Verb, t.address(w), string(w.IfMatch), row)
 	}
-	return out, nil
+	r.body.End()
+	if size := len(r.body.Body); size > edm.MaxBatchBytes {
+		return nil, errs.Invalid("", &edm.SizeError{What: "a transaction", Size: size, Limit: edm.MaxBatchBytes, Unit: "bytes"})
+	}
+	return r, nil
 }
 
-// send makes the one request of a write, and lets the SDK repeat it. The error is Reply.Err as an *Error.
-func (t *Table) send(ctx context.Context, enc *encoded) (submission.Reply, *entity.Error) {
-	answer := t.target().Send(ctx, enc.operations, enc.writeID)
-	f := answer.Refused
-	switch {
-	case answer.Err == nil:
-		return answer, nil
-	case f == nil:
-		return answer, writeFailure(answer.Err)
-	}
-	e := &entity.Error{Change: f.Index + 1, Code: f.Code, Kind: refusal.Of(f.Status, f.Code), Err: answer.Err}
-	if f.Index >= 0 {
-		refused := enc.operations[f.Index].Address
-		e.Key = entity.Key{Partition: refused.PartitionKey, Row: refused.RowKey}
-	}
-	return answer, e
-}
-
-func (t *Table) target() submission.Target {
-	return submission.Target{Client: t.client, Endpoint: t.account.endpoints.Table, Cosmos: t.account.cosmos}
+func (t *Table) address(w *tablerow.Row) wire.Address {
+	return wire.Address{Table: t.name, PartitionKey: w.Key.Partition, RowKey: w.Key.Row}
 }
 
 // Measure returns the number of bytes of the request's body, and which rows carry the write ID. It returns an error if the writes are
 // too large for one transaction. It sends nothing.
-func (t *Table) Measure(writes []tablerow.Row) (body int, marked []bool, e *entity.Error) {
-	enc, e := encode(t.name, writes, tablerow.AnyWriteID)
+func (t *Table) Measure(writes []tablerow.Row) (body int, carries []bool, e *entity.Error) {
+	r, e := t.encode(writes, tablerow.AnyWriteID)
 	if e != nil {
 		return 0, nil, e
 	}
-	body, err := t.target().Size(enc.operations, enc.writeID)
-	if err != nil {
-		return 0, nil, errs.Invalid("", err)
-	}
-	return body, enc.marked, nil
+	return len(r.body.Body), r.carries, nil
 }
 
 // writeFailure does for a write what failure does for a read. The caller replaces its kind by ErrUnknownOutcome if the

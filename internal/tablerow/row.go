@@ -111,10 +111,6 @@ func (r *Row) IsNearCopy() bool { return r.Own.IsCopy && !r.Own.IsShared && !r.O
 // its change has arrived, so a later read of the entity shows the outcome of the change.
 func (r *Row) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Own.Outside.Term) }
 
-// marked reports whether the row must have room for the write ID: copies are compared with their entity by it. Other rows are written
-// without it if they are full; then a lost response leaves the outcome unknown.
-func (r *Row) marked() bool { return r.Own.Incarnation != "" }
-
 // NewWriteID makes an ID that no other write has.
 func NewWriteID() string { return rand.Text() }
 
@@ -166,18 +162,51 @@ func (r *Row) AppendOwn(to entity.Properties) entity.Properties {
 
 // Check returns the size of the row in bytes, by the service's formula, and refuses a row that the service would not store.
 func (r *Row) Check() (size int, e *entity.Error) {
-	size, err := r.check()
+	size, _, e = r.pass(func(string, edm.Value) {})
+	return size, e
+}
+
+// Encode checks the row, and appends its JSON with the write ID, if the row has room for it; carries reports whether it has. Of a row to
+// delete it appends nothing.
+func (r *Row) Encode(dst []byte, writeID string) (_ []byte, carries bool, e *entity.Error) {
+	if r.Verb != wire.VerbDelete {
+		dst = edm.AppendQuoted(append(dst, `{"PartitionKey":`...), r.Key.Partition)
+		dst = edm.AppendQuoted(append(dst, `,"RowKey":`...), r.Key.Row)
+	}
+	size, n, e := r.pass(func(name string, value edm.Value) { dst = edm.AppendProperty(append(dst, ','), name, value) })
+	if e != nil || r.Verb == wire.VerbDelete {
+		return dst, false, e
+	}
+	if !r.Plain && n < edm.MaxProperties && size+IDSize() <= edm.MaxEntitySize {
+		dst = edm.AppendProperty(append(dst, ','), rows.WriteID, edm.String(writeID))
+		carries = true
+	}
+	return append(dst, '}'), carries, nil
+}
+
+// Hint is about as many bytes as Encode appends.
+func (r *Row) Hint() int {
+	n := 256
+	for i := range r.Properties {
+		n += len(r.Properties[i].Name) + r.Properties[i].Value.StoredSize() + 32 // two bytes for a character leave room for the annotations
+	}
+	return n
+}
+
+// pass checks the row and passes each property of it to the function each. It returns the size of the row and the number of its properties.
+func (r *Row) pass(each func(name string, value edm.Value)) (size, n int, e *entity.Error) {
+	size, n, err := r.properties(each)
 	if err == nil {
-		return size, nil
+		return size, n, nil
 	}
 	e = errs.Invalid("", err)
 	e.Key = errs.Loggable(r.Key)
-	return 0, r.Explain(e)
+	return 0, 0, r.Explain(e)
 }
 
-func (r *Row) check() (size int, err error) {
+func (r *Row) properties(each func(name string, value edm.Value)) (size, n int, err error) {
 	if err := rows.CheckKeys(r.Key.Partition, r.Key.Row); err != nil || r.Verb == wire.VerbDelete {
-		return 0, err
+		return 0, 0, err
 	}
 	size = edm.KeySize(r.Key.Partition, r.Key.Row)
 	var room [mostOwn]entity.Property
@@ -190,25 +219,27 @@ func (r *Row) check() (size int, err error) {
 		for i := range list {
 			name, value := list[i].Name, edm.Value(list[i].Value)
 			if err := checkProperty(name, value); err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 			if repeats(name, list[:i], seen) {
-				return 0, fmt.Errorf("property %s occurs twice; give each property once", name)
+				return 0, 0, fmt.Errorf("property %s occurs twice; give each property once", name)
 			}
 			size += edm.PropertySize(name, value)
+			each(name, value)
 		}
 	}
-	n, needed := len(r.Properties)+len(own), size
-	if r.marked() {
-		n, needed = n+1, size+IDSize()
+	n = len(r.Properties) + len(own)
+	atLeast, needed := n, size
+	if r.Own.Incarnation != "" { // copies are compared with their entity by the write ID, so that the row must have room for it
+		atLeast, needed = n+1, size+IDSize()
 	}
-	if n > edm.MaxProperties {
-		return 0, &edm.SizeError{What: "an entity", Size: n, Limit: edm.MaxProperties, Unit: "properties", Library: n - len(r.Properties)}
+	if atLeast > edm.MaxProperties {
+		return 0, 0, &edm.SizeError{What: "an entity", Size: atLeast, Limit: edm.MaxProperties, Unit: "properties", Library: atLeast - len(r.Properties)}
 	}
 	if needed > edm.MaxEntitySize {
-		return 0, &edm.SizeError{What: "an entity", Size: needed, Limit: edm.MaxEntitySize, Unit: "bytes"}
+		return 0, 0, &edm.SizeError{What: "an entity", Size: needed, Limit: edm.MaxEntitySize, Unit: "bytes"}
 	}
-	return size, nil
+	return size, n, nil
 }
 
 func checkProperty(name string, value edm.Value) error {
@@ -234,25 +265,4 @@ func repeats(name string, earlier entity.Properties, seen map[string]struct{}) b
 		return twice
 	}
 	return earlier.Has(name)
-}
-
-// Append appends the JSON of a row of the given size, with the write ID if there is one and the row has room for it;
-// carries reports whether it has.
-func (r *Row) Append(dst []byte, size int, writeID string) (_ []byte, carries bool) {
-	dst = append(dst, `{"PartitionKey":`...)
-	dst = edm.AppendQuoted(dst, r.Key.Partition)
-	dst = append(dst, `,"RowKey":`...)
-	dst = edm.AppendQuoted(dst, r.Key.Row)
-	var room [mostOwn]entity.Property
-	own := r.AppendOwn(room[:0])
-	for _, list := range [...]entity.Properties{r.Properties, own} {
-		for i := range list {
-			dst = edm.AppendProperty(append(dst, ','), list[i].Name, edm.Value(list[i].Value))
-		}
-	}
-	if writeID != "" && !r.Plain && len(r.Properties)+len(own) < edm.MaxProperties && size+IDSize() <= edm.MaxEntitySize {
-		dst = edm.AppendProperty(append(dst, ','), rows.WriteID, edm.String(writeID))
-		carries = true
-	}
-	return append(dst, '}'), carries
 }

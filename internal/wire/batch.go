@@ -26,69 +26,61 @@ func (v Verb) Method() string {
 	return [...]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}[v]
 }
 
-// Operation is the write of one row, as a single request or in an entity group transaction, with its encoded body.
-type Operation struct {
-	Verb    Verb
-	Address Address
-	IfMatch string // "" sends no If-Match
-	Body    []byte
-}
-
-// Batch is the encoded body of one entity group transaction.
+// Batch writes the body of an entity group transaction.
 type Batch struct {
-	Body        []byte
-	ContentType string
+	Endpoint string // the service's address without query
+	ID       string // a part of the boundaries, so that they do not occur in the bodies
+	// Cosmos gives merges the older form that Cosmos DB requires, because it does not support PATCH.
+	Cosmos bool
+	Body   []byte
+	n      int
 }
 
-// AppendBatch encodes the operations. endpoint is the service's address without query. id is a part of the
-// boundaries, so that they do not occur in the bodies. With cosmos, a merge has the older form that Cosmos DB
-// requires, because it does not support PATCH.
-func AppendBatch(dst []byte, endpoint, id string, cosmos bool, operations []Operation) Batch {
-	boundary, changeset := "batch_"+id, "changeset_"+id
-	dst = append(append(dst, "--"...), boundary...)
-	dst = append(dst, "\r\nContent-Type: multipart/mixed; boundary="...)
-	dst = append(append(dst, changeset...), "\r\n\r\n"...)
-	for i := range operations {
-		dst = append(append(dst, "--"...), changeset...)
-		dst = append(dst, "\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"...)
-		dst = operations[i].append(dst, endpoint, cosmos, i+1)
-		dst = append(dst, "\r\n"...)
+// ContentType returns the content type of the body.
+func (b *Batch) ContentType() string { return "multipart/mixed; boundary=batch_" + b.ID }
+
+func (b *Batch) text(all ...string) {
+	for _, s := range all {
+		b.Body = append(b.Body, s...)
 	}
-	dst = append(append(append(dst, "--"...), changeset...), "--\r\n"...)
-	dst = append(append(append(dst, "--"...), boundary...), "--\r\n"...)
-	return Batch{Body: dst, ContentType: "multipart/mixed; boundary=" + boundary}
 }
 
-func (op *Operation) append(dst []byte, endpoint string, cosmos bool, id int) []byte {
-	method, override := op.Verb.Method(), ""
-	if cosmos && op.Verb == VerbMerge {
+// Add appends the write of one row with its encoded body. ifMatch is "" for none.
+func (b *Batch) Add(verb Verb, address Address, ifMatch string, body []byte) {
+	if b.n++; b.n == 1 {
+		b.text("--batch_", b.ID, "\r\nContent-Type: multipart/mixed; boundary=changeset_", b.ID, "\r\n\r\n")
+	}
+	method, override := verb.Method(), ""
+	if b.Cosmos && verb == VerbMerge {
 		method, override = http.MethodPost, "X-HTTP-Method: MERGE\r\n"
 	}
-	dst = append(append(dst, method...), ' ')
-	dst = append(append(dst, endpoint...), '/')
-	if op.Verb == VerbInsert {
-		dst = append(dst, op.Address.Table...)
+	b.text("--changeset_", b.ID, "\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n", method, " ", b.Endpoint, "/")
+	if verb == VerbInsert {
+		b.text(address.Table)
 	} else {
-		dst = op.Address.AppendEscaped(dst)
+		b.Body = address.AppendEscaped(b.Body)
 	}
-	dst = append(dst, " HTTP/1.1\r\nContent-ID: "...)
-	dst = strconv.AppendInt(dst, int64(id), 10)
-	dst = append(dst, "\r\nAccept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0\r\n"...)
-	dst = append(dst, override...)
-	if op.Verb == VerbInsert {
-		dst = append(dst, "Prefer: return-no-content\r\n"...)
+	b.text(" HTTP/1.1\r\nContent-ID: ")
+	b.Body = strconv.AppendInt(b.Body, int64(b.n), 10)
+	b.text("\r\nAccept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0\r\n", override)
+	if verb == VerbInsert {
+		b.text("Prefer: return-no-content\r\n")
 	}
-	if op.IfMatch != "" {
-		dst = append(append(append(dst, "If-Match: "...), op.IfMatch...), "\r\n"...)
+	if ifMatch != "" {
+		b.text("If-Match: ", ifMatch, "\r\n")
 	}
-	if op.Verb == VerbDelete {
-		return append(dst, "\r\n"...)
+	if verb != VerbDelete {
+		b.text("Content-Type: application/json\r\nContent-Length: ")
+		b.Body = strconv.AppendInt(b.Body, int64(len(body)), 10)
+		b.text("\r\n")
 	}
-	dst = append(dst, "Content-Type: application/json\r\nContent-Length: "...)
-	dst = strconv.AppendInt(dst, int64(len(op.Body)), 10)
-	dst = append(dst, "\r\n\r\n"...)
-	return append(dst, op.Body...)
+	b.text("\r\n")
+	b.Body = append(b.Body, body...)
+	b.text("\r\n")
 }
+
+// End appends the closing boundaries.
+func (b *Batch) End() { b.text("--changeset_", b.ID, "--\r\n--batch_", b.ID, "--\r\n") }
 
 // BatchAnswer is the response to an entity group transaction: an ETag for each operation ("" for a delete), or one failure
 // for all of them.
