@@ -10,7 +10,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -152,7 +154,7 @@ func TestClientsStayInTheirTable(t *testing.T) {
 	if counter.Count() != 0 {
 		t.Errorf("%d requests", counter.Count())
 	}
-	if client.Account().QueueService() != nil || client.Account().BlobService() != nil || client.Account().Queue("q") != nil || client.Account().Container("c") != nil {
+	if eventual.QueueService(client.Account()) != nil || blobstorage.Service(client.Account()) != nil || blobstorage.Container(client.Account(), "c") != nil {
 		t.Error("a table's token opens another service")
 	}
 	harness.Check(t, client.Table().Entities().Insert(ctx, bag(at("p", "r")))) // and still works

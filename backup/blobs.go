@@ -31,7 +31,7 @@ import (
 type BlobSet struct {
 	// Name names the set in the backup. It follows the same rule as the name of a backup.
 	Name string
-	// Container is a client of Account.Container. For Restore, the container must exist; it can be another one than that of Backup.
+	// Container is a client of blobstorage.Container. For Restore, the container must exist; it can be another one than that of Backup.
 	Container *container.Client
 	// Prefix is the beginning of the blobs' names, without the slash after it: Options.Prefix of largeentities, by default the names of
 	// table and property with a slash between them. Rows name their blobs, so Restore needs the same Prefix as Backup.

@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -35,7 +36,7 @@ func keyOfPictured(name string) tables.Key { return tables.Key{Partition: "Sales
 func openPictured(t *testing.T, account *tables.Account, table, files, prefix string) (*patterns.Store, *patterns.Repository[pictured], *container.Client) {
 	t.Helper()
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))
-	c := store.Container(files)
+	c := blobstorage.Open(store, files)
 	photo := largeentities.NewProperty[pictured]("Photo", c, &largeentities.Options{Prefix: prefix, ContentType: "image/jpeg"})
 	repo := harness.Must[*patterns.Repository[pictured]](t)(patterns.NewRepository(store.Table(table), patterns.Schema[pictured]{Key: func(e *pictured) tables.Key { return keyOfPictured(e.Name) }}, photo))
 	harness.Check(t, store.Create(t.Context()))

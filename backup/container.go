@@ -34,7 +34,7 @@ const maxPrefix = 256
 func OpenContainer(c *container.Client, prefix string) (*Vault, error) {
 	const op = "OpenContainer"
 	if c == nil {
-		return nil, errs.Wiringf(op, "", "the container is nil; give one of Account.Container, which needs an account with a blob endpoint")
+		return nil, errs.Wiringf(op, "", "the container is nil; give one of blobstorage.Container, which needs an account with a blob endpoint")
 	}
 	if len(prefix) > maxPrefix {
 		return nil, errs.Wiringf(op, "", "the prefix has %d bytes; it must have at most %d", len(prefix), maxPrefix)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -15,7 +16,7 @@ func TestContainer(t *testing.T) {
 	account := harness.Account(t)
 	table, to := newTable(t, account), newTable(t, account)
 	fill(t, table, n)
-	c := account.Container(storagetest.Open(t).ContainerName(t))
+	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
 	if _, err := c.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestContainer(t *testing.T) {
 	}
 	_, err = v.Verify(t.Context(), "tuesday", nil)
 	harness.WantKind(t, err, tables.ErrNotFound)
-	missing := harness.Must[*backup.Vault](t)(backup.OpenContainer(account.Container("there-is-none"), ""))
+	missing := harness.Must[*backup.Vault](t)(backup.OpenContainer(blobstorage.Container(account, "there-is-none"), ""))
 	_, err = missing.Backup(t.Context(), "monday", all, nil)
 	harness.WantKind(t, err, tables.ErrMissingResource)
 	for _, prefix := range []string{"/a", "a/", "a//b", "../a", ".", "a b"} {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -16,7 +17,7 @@ func TestMisuse(t *testing.T) {
 	a, b := account.Table("MisuseA"), account.Table("MisuseB")
 	cosmos := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil)).Table("Rows")
 	v := opened(t)
-	c := account.Container(storagetest.Open(t).ContainerName(t))
+	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
 	ctx := t.Context()
 	copied := func(from, to *tables.Table, o *backup.Options) error {
 		_, err := backup.Copy(ctx, from, to, o)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -24,7 +25,7 @@ func TestRequests(t *testing.T) {
 	}, nil); err != nil {
 		t.Fatal(err)
 	}
-	c := account.Container(storagetest.Open(t).ContainerName(t))
+	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
 	if _, err := c.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

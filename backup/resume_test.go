@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -97,7 +98,7 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 	account := harness.Account(t)
 	table := newTable(t, account)
 	fill(t, table, 30)
-	c := account.Container(storagetest.Open(t).ContainerName(t))
+	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
 	if _, err := c.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 	_, err := v.Backup(t.Context(), "all", []*tables.Table{other.Table(table.Name())}, &o)
 	harness.WantKind(t, err, tables.ErrInvalid)
 	for _, change := range []func(*backup.BlobSet){
-		func(s *backup.BlobSet) { s.Container = other.Container("photos") },
+		func(s *backup.BlobSet) { s.Container = blobstorage.Container(other, "photos") },
 		func(s *backup.BlobSet) { s.Prefix = "b" },
 	} {
 		changed := set
@@ -180,7 +181,7 @@ func TestOverwrittenBlob(t *testing.T) {
 	})
 	table := newTable(t, account)
 	name := storagetest.Open(t).ContainerName(t)
-	plain := harness.Account(t).Container(name)
+	plain := blobstorage.Container(harness.Account(t), name)
 	if _, err := plain.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestOverwrittenBlob(t *testing.T) {
 	upload()
 	overwrite.Store(&upload)
 	v := opened(t)
-	sets := []backup.BlobSet{{Name: "photos", Container: account.Container(name), Prefix: "a", Table: table}}
+	sets := []backup.BlobSet{{Name: "photos", Container: blobstorage.Container(account, name), Prefix: "a", Table: table}}
 	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &backup.Options{Blobs: sets}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -25,7 +26,7 @@ func openSwept(s *storagetest.Service) (*swept, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := backup.OpenContainer(account.Container("swept-backups"), "")
+	v, err := backup.OpenContainer(blobstorage.Container(account, "swept-backups"), "")
 	return &swept{account.Table("SweptFrom"), account.Table("SweptTo"), v}, err
 }
 
@@ -35,12 +36,12 @@ func newSwept(t testing.TB, s *storagetest.Service) *swept {
 	w := harness.Must[*swept](t)(openSwept(s))
 	harness.Check(t, w.from.Create(t.Context()), w.to.Create(t.Context()))
 	for _, name := range []string{"swept-backups", "swept-files", "swept-restored"} {
-		if _, err := w.from.Account().Container(name).Create(t.Context(), nil); err != nil {
+		if _, err := blobstorage.Container(w.from.Account(), name).Create(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range sweptBlobs {
-		if _, err := w.from.Account().Container("swept-files").NewBlockBlobClient("files/"+name).UploadBuffer(t.Context(), []byte("content of "+name), nil); err != nil {
+		if _, err := blobstorage.Container(w.from.Account(), "swept-files").NewBlockBlobClient("files/"+name).UploadBuffer(t.Context(), []byte("content of "+name), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +53,7 @@ var sweptBlobs = []string{"a/1", "a/2"}
 
 // files are the blobs of a container, as a set of a table.
 func (w *swept) files(container string, table *tables.Table) []backup.BlobSet {
-	return []backup.BlobSet{{Name: "files", Container: w.from.Account().Container(container), Prefix: "files", Table: table}}
+	return []backup.BlobSet{{Name: "files", Container: blobstorage.Container(w.from.Account(), container), Prefix: "files", Table: table}}
 }
 
 // one makes the calls of a job one after another.
@@ -93,7 +94,7 @@ func TestSweep(t *testing.T) {
 	sameBlobs := func(ctx context.Context, w *swept) error {
 		for _, name := range sweptBlobs {
 			content := make([]byte, 64)
-			n, err := w.to.Account().Container("swept-restored").NewBlobClient("files/"+name).DownloadBuffer(ctx, content, nil)
+			n, err := blobstorage.Container(w.to.Account(), "swept-restored").NewBlobClient("files/"+name).DownloadBuffer(ctx, content, nil)
 			if err != nil || string(content[:n]) != "content of "+name {
 				return fmt.Errorf("blob %s: %q, %w", name, content[:n], err)
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -206,7 +207,7 @@ func TestRepositoryRows(t *testing.T) {
 func TestErrorsNameTheSeries(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	account := harness.Must[*tables.Account](t)(accountOf(s))
-	for _, o := range []*dataseries.Options{nil, {Container: account.Container("missing")}} {
+	for _, o := range []*dataseries.Options{nil, {Container: blobstorage.Container(account, "missing")}} {
 		c := harness.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table("Missing"), "A", 9, o))
 		_, once := c.AddOnce(t.Context(), today, 0, 4711, "message")
 		_, read := c.Read(t.Context(), today)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -153,7 +154,7 @@ func TestGoldenBlobIsRead(t *testing.T) {
 	upload := func(text string) {
 		t.Helper()
 		account := harness.Must[*tables.Account](t)(accountOf(s))
-		if _, err := account.Container(w.container).NewBlockBlobClient(name).UploadBuffer(ctx, []byte(text), nil); err != nil {
+		if _, err := blobstorage.Container(account, w.container).NewBlockBlobClient(name).UploadBuffer(ctx, []byte(text), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,7 +186,7 @@ func TestGoldenBlobIsRead(t *testing.T) {
 func goldenBlob(t *testing.T, s *storagetest.Service, w *world, name string) (_, text string) {
 	t.Helper()
 	account := harness.Must[*tables.Account](t)(accountOf(s))
-	answer, err := account.Container(w.container).NewBlobClient(name).DownloadStream(t.Context(), nil)
+	answer, err := blobstorage.Container(account, w.container).NewBlobClient(name).DownloadStream(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -44,7 +45,7 @@ func (w *world) options(account *tables.Account) *dataseries.Options {
 			o.SlotsPerRow = 240
 		}
 	case inBlob:
-		o.Container = account.Container(w.container)
+		o.Container = blobstorage.Container(account, w.container)
 	}
 	return o
 }
@@ -61,7 +62,7 @@ func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w.table, w.container = s.TableName(t), s.ContainerName(t)
 	account := harness.Must[*tables.Account](t)(accountOf(s))
-	if _, err := account.Container(w.container).Create(t.Context(), nil); err != nil {
+	if _, err := blobstorage.Container(account, w.container).Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := account.Table(w.table).Create(t.Context()); err != nil {

@@ -28,7 +28,7 @@ type Options struct {
 	// SlotsPerRow to at least the old number of slots; the first row then stays as it is.
 	SlotsPerRow int
 	// Container stores all slots of a series in a blob of this container. If you make the client with
-	// Store.Container, Store.Create creates the container. You can also use Account.Container of any account,
+	// blobstorage.Open, Store.Create creates the container. You can also use blobstorage.Container of any account,
 	// and create the container yourself. The name of a blob contains the name of the table but not of its
 	// account, so tables of one name in different accounts need different containers.
 	Container *container.Client

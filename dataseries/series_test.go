@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -181,7 +182,7 @@ func TestRefused(t *testing.T) {
 	ctx := context.Background()
 	s, requests := counting(storagetest.Simulator(t, nil))
 	account := harness.Must[*tables.Account](t)(accountOf(s))
-	table, blobs := account.Table("Refused"), account.Container("refused")
+	table, blobs := account.Table("Refused"), blobstorage.Container(account, "refused")
 	for name, make := range map[string]func() error{
 		"no table":   func() error { _, err := dataseries.New[int](nil, "A", 1, nil); return err },
 		"no slots":   func() error { _, err := dataseries.New[int](table, "A", 0, nil); return err },

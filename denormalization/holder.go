@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -34,7 +35,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	if h.inPartition {
 		implementation.Companions = end.companions
 	} else {
-		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, driver.ReconcileEach(end.reconcile)
+		implementation.Intents, implementation.OutsideKeys, implementation.Reconcile = eventual.IntentQueue(nil), end.outsideKeys, driver.ReconcileEach(end.reconcile)
 	}
 	if err := h.check(); err != nil {
 		return implementation, err

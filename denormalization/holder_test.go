@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -274,7 +275,7 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 	w.holders = harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table("Holders"), queue), schema, copies.Holder()))
 	w.sources = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Sources"), queue),
 		patterns.Schema[employee]{Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source()))
-	_, err = account.Container("queue").Create(t.Context(), nil)
+	_, err = blobstorage.Container(account, "queue").Create(t.Context(), nil)
 	harness.Check(t, err, queue.Create(t.Context()), w.holders.Table().Create(t.Context()), w.sources.Table().Create(t.Context()))
 	older := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema))
 	_, err = older.BulkNonAtomic(t.Context(), func(yield func(*department, error) bool) {

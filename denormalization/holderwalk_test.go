@@ -82,7 +82,7 @@ func (w *holderWalk) start(s *storagetest.Service) (*officeProcess, error) {
 func (w *holderWalk) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	t.Helper()
 	p := harness.Must[*officeProcess](t)(w.start(s))
-	_, err := p.queue.Account().Queue("intents-poison").Create(t.Context(), nil)
+	_, err := eventual.QueueService(p.queue.Account()).NewQueueClient("intents-poison").Create(t.Context(), nil)
 	harness.Check(t, err, p.members.Table().Create(t.Context()), p.offices.Table().Create(t.Context()), p.queue.Create(t.Context()))
 	for _, code := range []string{"L", "P"} {
 		if city := w.cities[code]; city != "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -31,7 +32,7 @@ func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], err
 	if s.inPartition {
 		implementation.Companions, implementation.Audit.Remove = end.companions, end.remove
 	} else {
-		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, driver.ReconcileEach(end.reconcile)
+		implementation.Intents, implementation.OutsideKeys, implementation.Reconcile = eventual.IntentQueue(nil), end.outsideKeys, driver.ReconcileEach(end.reconcile)
 	}
 	if err := s.check(); err != nil {
 		return implementation, err

@@ -282,7 +282,7 @@ func succession(waive lease.Rules, writers ...[]*brand) func(testing.TB, *storag
 			return p.queue, nil
 		}
 		p := harness.Must[*brandProcess](t)(w.start(s))
-		_, err := p.queue.Account().Queue("intents-poison").Create(t.Context(), nil)
+		_, err := eventual.QueueService(p.queue.Account()).NewQueueClient("intents-poison").Create(t.Context(), nil)
 		harness.Check(t, err, p.products.Table().Create(t.Context()), p.queue.Create(t.Context()))
 		for id := range 2 {
 			harness.Check(t, p.products.Insert(t.Context(), &product{ID: id}))

@@ -87,7 +87,7 @@ func (w *walked) start(s *storagetest.Service) (*walkProcess, error) {
 func (w *walked) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	t.Helper()
 	p := harness.Must[*walkProcess](t)(w.start(s))
-	_, err := p.queue.Account().Queue("intents-poison").Create(t.Context(), nil)
+	_, err := eventual.QueueService(p.queue.Account()).NewQueueClient("intents-poison").Create(t.Context(), nil)
 	harness.Check(t, err, p.employees.Table().Create(t.Context()), p.departments.Table().Create(t.Context()), p.queue.Create(t.Context()))
 	harness.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A"}))
 	for _, e := range w.employees {
@@ -143,7 +143,7 @@ func (w *walked) check(ctx context.Context, s *storagetest.Service) error {
 	if err != nil {
 		return err
 	}
-	properties, err := p.queue.Account().Queue("intents-poison").GetProperties(ctx, nil)
+	properties, err := eventual.QueueService(p.queue.Account()).NewQueueClient("intents-poison").GetProperties(ctx, nil)
 	if err != nil || *properties.ApproximateMessagesCount != 0 {
 		return fmt.Errorf("there are poison messages (%v)", err)
 	}

@@ -38,7 +38,7 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 	e.Number = canary
 	harness.Check(t, r.Insert(ctx, e), mover.Move(ctx, e))
 	for n := 0; ; n++ {
-		got, err := w.account.Queue("orders").DequeueMessage(ctx, nil)
+		got, err := eventual.QueueService(w.account).NewQueueClient("orders").DequeueMessage(ctx, nil)
 		harness.Check(t, err)
 		if len(got.Messages) == 0 {
 			if n != 2 {

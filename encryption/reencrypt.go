@@ -154,7 +154,7 @@ const blobsAtOnce = 16
 func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (map[DataKeyID]int64, error) {
 	const op = "UsesInBlobs"
 	if blobs == nil {
-		return nil, errs.Wiringf(op, "", "the container is nil; give one of Account.Container")
+		return nil, errs.Wiringf(op, "", "the container is nil; give one of blobstorage.Container")
 	}
 	uses := map[DataKeyID]int64{}
 	for pager := blobs.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix}); pager.More(); {

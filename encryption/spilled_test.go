@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -38,7 +39,7 @@ func TestSpilledIsRefused(t *testing.T) {
 			if sealed {
 				options.Sealer = streamOf(t, w.registry, "")
 			}
-			both := []patterns.Pattern[person]{largeentities.NewProperty[person](property, w.account.Container("photos"), options), encryption.New[person]("encryption", w.registry, o)}
+			both := []patterns.Pattern[person]{largeentities.NewProperty[person](property, blobstorage.Container(w.account, "photos"), options), encryption.New[person]("encryption", w.registry, o)}
 			if !spillFirst {
 				both[0], both[1] = both[1], both[0]
 			}
@@ -60,7 +61,7 @@ func TestStaleCopyOfASpilledValue(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	for _, project := range [][]string{nil, {"ID", "Photo"}} {
 		w := worldOn(t, s)
-		table, photos := w.account.Table(s.TableName(t)), w.account.Container(s.ContainerName(t))
+		table, photos := w.account.Table(s.TableName(t)), blobstorage.Container(w.account, s.ContainerName(t))
 		queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, s.QueueName(t), nil))
 		_, err := photos.Create(ctx, nil)
 		harness.Check(t, err, table.Create(ctx), queue.Create(ctx))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -18,7 +19,7 @@ import (
 // TestUsesInBlobs: sealed blobs are counted by their data keys, others are not, under a prefix or in the whole container.
 func TestUsesInBlobs(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
-	blobs := w.account.Container(w.s.ContainerName(t))
+	blobs := blobstorage.Container(w.account, w.s.ContainerName(t))
 	harness.Check(t, second(blobs.Create(ctx, nil)))
 	upload := func(name string, content []byte) {
 		t.Helper()
@@ -51,7 +52,7 @@ func TestUsesInBlobs(t *testing.T) {
 	if err := second(encryption.UsesInBlobs(ctx, nil, "")); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no container: %v", err)
 	}
-	if err := second(encryption.UsesInBlobs(ctx, w.account.Container("not-there"), "")); !errors.Is(err, tables.ErrMissingResource) {
+	if err := second(encryption.UsesInBlobs(ctx, blobstorage.Container(w.account, "not-there"), "")); !errors.Is(err, tables.ErrMissingResource) {
 		t.Errorf("one that is not there: %v", err)
 	}
 }
@@ -59,7 +60,7 @@ func TestUsesInBlobs(t *testing.T) {
 // TestUsesInBlobsFaults: an answer that does not come makes an error, never a smaller number.
 func TestUsesInBlobsFaults(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
-	blobs := w.account.Container("photos")
+	blobs := blobstorage.Container(w.account, "photos")
 	harness.Check(t, second(blobs.Create(ctx, nil)))
 	s := streamOf(t, w.registry, "")
 	for i := range 2 {
@@ -69,7 +70,7 @@ func TestUsesInBlobsFaults(t *testing.T) {
 	for i := range 3 {
 		for _, fault := range storagetest.FaultsOf(storagetest.GetBlob) {
 			faulty, faults := w.s.Faulty(storagetest.OnIndex(i, storagetest.Once(storagetest.Always(fault))))
-			uses, err := encryption.UsesInBlobs(ctx, open(t, faulty).Container("photos"), "")
+			uses, err := encryption.UsesInBlobs(ctx, blobstorage.Container(open(t, faulty), "photos"), "")
 			total := int64(0)
 			for _, n := range uses {
 				total += n

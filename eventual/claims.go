@@ -105,7 +105,7 @@ func putInTime(ctx context.Context, since time.Time, put func(context.Context) e
 // seal returns the text of an envelope for a storage queue. If the text would exceed the limit, seal stores the
 // body in a blob and returns claimed as true. A crash before the text is put leaves a blob that no message
 // names, which SweepClaims removes.
-func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
+func (q *queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
 	text, fits, err := e.encode(q.place(), q.signing)
 	if err != nil {
 		return "", false, errs.InvalidIn(op, q.name, "a message of type %q cannot be encoded as JSON; its strings must be valid UTF-8", e.Type)
@@ -135,13 +135,13 @@ func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text s
 	return text, true, nil
 }
 
-func (q *Queue) claimBlob(c *claim) *blockblob.Client {
+func (q *queue) claimBlob(c *claim) *blockblob.Client {
 	return q.claims.NewBlockBlobClient(claimPrefix + c.Blob)
 }
 
 // putClaim stores the body of e in the blob that e.Claim names. The blob's name is random, so if the blob
 // exists already, an earlier attempt of this request has stored it.
-func (q *Queue) putClaim(ctx context.Context, op, queue string, e *envelope, body []byte) error {
+func (q *queue) putClaim(ctx context.Context, op, queue string, e *envelope, body []byte) error {
 	var ex wire.Exchange
 	_, err := q.claimBlob(e.Claim).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
 		Metadata:         claimMetadata(e, queue),
@@ -156,7 +156,7 @@ func (q *Queue) putClaim(ctx context.Context, op, queue string, e *envelope, bod
 }
 
 // getClaim reads the body of e and checks its length and hash.
-func (q *Queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
+func (q *queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 	c := e.Claim
 	switch {
 	case !e.claimsOwn():
@@ -195,7 +195,7 @@ func (q *Queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 
 // renewClaim restarts the term of the blob with the body of e, for a message that is requeued. It skips a blob
 // that does not exist or belongs to another message.
-func (q *Queue) renewClaim(ctx context.Context, op, queue string, e *envelope) error {
+func (q *queue) renewClaim(ctx context.Context, op, queue string, e *envelope) error {
 	if q.claims == nil || !e.claimsOwn() {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (q *Queue) renewClaim(ctx context.Context, op, queue string, e *envelope) e
 
 // removeClaim deletes the blob with the body of e; a missing blob is not an error. For a received message, getClaim
 // has already checked that the blob belongs to it.
-func (q *Queue) removeClaim(ctx context.Context, e *envelope) error {
+func (q *queue) removeClaim(ctx context.Context, e *envelope) error {
 	if e == nil || e.Claim == nil || q.claims == nil || !e.claimsOwn() {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (q *Queue) removeClaim(ctx context.Context, e *envelope) error {
 }
 
 // open returns the body of an envelope, from the message or from its blob.
-func (q *Queue) open(ctx context.Context, e *envelope) ([]byte, error) {
+func (q *queue) open(ctx context.Context, e *envelope) ([]byte, error) {
 	if e.Claim == nil {
 		return e.Body, nil
 	}
@@ -256,22 +256,8 @@ type SweepReport struct {
 	LastFailure error
 }
 
-// SweepClaims deletes large bodies that no message names. Such bodies remain after a Purge, and after a
-// sender died between storing a body and putting its message. You can call SweepClaims at any time, while
-// senders, workers and Requeue run:
-//
-//   - a body is considered 70 minutes after it was stored, by the service's clock. Its sender puts the message within 50 minutes, by
-//     its own clock, or not at all;
-//   - after listing the body, SweepClaims checks its queue, then the poison queue, and deletes the body only
-//     if both are empty, under the ETag that the listing returned. The service's count is never below the
-//     number of messages, including hidden ones.
-//
-// So bodies are deleted only while the queue and the poison queue are empty; SweepReport.Held counts the
-// others. If Held is not 0, sweep again when both queues are empty.
-//
-// Requests: 1 for 5,000 bodies; for each 5,000 that include an old enough body, 1 for each storage queue; 1
-// for each body removed.
-func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepReport, error) {
+// sweepClaims is Queue.SweepClaims.
+func (q *queue) sweepClaims(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "SweepClaims"
 	var report SweepReport
 	if q.claims == nil {
@@ -320,7 +306,7 @@ type oldClaim struct {
 }
 
 // oldClaims selects the bodies of a page that are old enough; now is the time of the service's response.
-func (q *Queue) oldClaims(items []*container.BlobItem, now time.Time, report *SweepReport) (old []oldClaim) {
+func (q *queue) oldClaims(items []*container.BlobItem, now time.Time, report *SweepReport) (old []oldClaim) {
 	for _, item := range items {
 		report.Listed++
 		if item.Name == nil || item.Properties == nil || item.Properties.LastModified == nil || item.Properties.ETag == nil {
@@ -341,7 +327,7 @@ func (q *Queue) oldClaims(items []*container.BlobItem, now time.Time, report *Sw
 }
 
 // busy returns which storage queues hold messages. It checks the poison queue last.
-func (q *Queue) busy(ctx context.Context) (map[string]bool, error) {
+func (q *queue) busy(ctx context.Context) (map[string]bool, error) {
 	busy := map[string]bool{}
 	for i, shard := range q.shards {
 		n, err := queueLength(ctx, q.shardNames[i], shard)
@@ -350,13 +336,13 @@ func (q *Queue) busy(ctx context.Context) (map[string]bool, error) {
 		}
 		busy[q.shardNames[i]] = n > 0
 	}
-	n, err := q.Poison().Length(ctx)
+	n, err := q.poisonQueue().Length(ctx)
 	busy[q.name+poisonSuffix] = n > 0
 	return busy, err
 }
 
 // sweepClaim deletes a body unless its blob has changed since it was listed.
-func (q *Queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport) {
+func (q *queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport) {
 	_, err := q.claims.NewBlobClient(c.blob).Delete(ctx, &blob.DeleteOptions{AccessConditions: blobio.Unchanged(c.etag)})
 	switch {
 	case refusal.IsChanged(err):

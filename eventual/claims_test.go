@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -21,7 +22,7 @@ import (
 func claimed(t testing.TB, q *eventual.Queue) []string {
 	t.Helper()
 	var names []string
-	pager := q.Account().Container(q.Name() + "-claims").NewListBlobsFlatPager(&container.ListBlobsFlatOptions{})
+	pager := blobstorage.Container(q.Account(), q.Name()+"-claims").NewListBlobsFlatPager(&container.ListBlobsFlatOptions{})
 	for pager.More() {
 		page, err := pager.NextPage(t.Context())
 		check(t, err)
@@ -137,7 +138,7 @@ func TestSpoiledClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := newQueue(t, storagetest.Open(t), nil)
 			id := must[string](t)(q.Send(t.Context(), "big", large, nil))
-			blob := q.Account().Container(q.Name() + "-claims").NewBlockBlobClient("claims/" + id)
+			blob := blobstorage.Container(q.Account(), q.Name()+"-claims").NewBlockBlobClient("claims/" + id)
 			if tc.put == "" {
 				_, err := blob.Delete(t.Context(), nil)
 				check(t, err)
@@ -171,7 +172,7 @@ func TestSpoiledClaims(t *testing.T) {
 func TestFirstDeliveryWithoutClaim(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
 	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
-	_, err := q.Account().Container(q.Name()+"-claims").NewBlockBlobClient("claims/"+id).Delete(t.Context(), nil)
+	_, err := blobstorage.Container(q.Account(), q.Name()+"-claims").NewBlockBlobClient("claims/"+id).Delete(t.Context(), nil)
 	check(t, err)
 	w := newWorker(t, q, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { return nil }}, &eventual.WorkerOptions{MaxDequeues: 1})
 	must[int](t)(w.Drain(t.Context()))
@@ -244,7 +245,7 @@ func TestWithoutBlobs(t *testing.T) {
 func TestForgedClaim(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
 	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
-	raw := q.Account().Queue(q.Name())
+	raw := eventual.QueueService(q.Account()).NewQueueClient(q.Name())
 	peeked, err := raw.PeekMessage(t.Context(), nil)
 	check(t, err)
 	text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText)))
@@ -293,11 +294,11 @@ func TestForgedClaim(t *testing.T) {
 func TestForgedPoisonEntry(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
 	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
-	peeked, err := q.Account().Queue(q.Name()).PeekMessage(t.Context(), nil)
+	peeked, err := eventual.QueueService(q.Account()).NewQueueClient(q.Name()).PeekMessage(t.Context(), nil)
 	check(t, err)
 	text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText)))
 	forged := strings.Replace(text, `"type":"big"`, `"type":"tablepatterns.poison"`, 1)
-	_, err = q.Account().Queue(q.Poison().Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(forged)), nil)
+	_, err = eventual.QueueService(q.Account()).NewQueueClient(q.Poison().Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(forged)), nil)
 	check(t, err)
 	if n := must[int](t)(q.Poison().Purge(t.Context(), nil)); n != 1 {
 		t.Errorf("%d entries purged", n)

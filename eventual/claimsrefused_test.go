@@ -21,7 +21,7 @@ func TestSweepOfRefusedBodies(t *testing.T) {
 		must[string](t)(q.Send(t.Context(), "big", large, nil))
 	}
 	s.Wait(24 * time.Hour)
-	_, err := q.Account().Queue(q.Name()).ClearMessages(t.Context(), nil)
+	_, err := eventual.QueueService(q.Account()).NewQueueClient(q.Name()).ClearMessages(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -58,7 +59,7 @@ func TestSweepKeepsForeignBodies(t *testing.T) {
 	q := newQueue(t, s, nil)
 	other := newQueue(t, s, &eventual.QueueOptions{ClaimContainer: q.Name() + "-claims"})
 	must[string](t)(other.Send(t.Context(), "big", large, nil))
-	claims := q.Account().Container(q.Name() + "-claims")
+	claims := blobstorage.Container(q.Account(), q.Name()+"-claims")
 	name, nonsense := q.Name(), "soon"
 	for blob, meta := range map[string]map[string]*string{"old": nil, "noterm": {"tpqueue": &name}, "nonsense": {"tpqueue": &name, "tpterm": &nonsense}} {
 		_, err := claims.NewBlockBlobClient("claims/"+blob).UploadBuffer(t.Context(), []byte("x"), nil)
@@ -76,7 +77,7 @@ func TestSweepKeepsForeignBodies(t *testing.T) {
 func TestGoldenClaim(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
 	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
-	answer, err := q.Account().Container(q.Name()+"-claims").NewBlobClient("claims/"+id).GetProperties(t.Context(), nil)
+	answer, err := blobstorage.Container(q.Account(), q.Name()+"-claims").NewBlobClient("claims/"+id).GetProperties(t.Context(), nil)
 	check(t, err)
 	meta := map[string]string{}
 	for name, value := range answer.Metadata {

@@ -69,9 +69,9 @@ func ExampleOnCommit() {
 	// 2 calls
 }
 
-// handleIntents handles what writers have left. A service calls Store.Run instead, which goes on until its context ends.
+// handleIntents handles what writers have left. A service calls eventual.Run instead, which goes on until its context ends.
 func handleIntents(ctx context.Context, store *patterns.Store) error {
-	worker, err := eventual.NewWorker(store.Intents(), nil, &eventual.WorkerOptions{RetryDelay: func(int) time.Duration { return 0 }})
+	worker, err := eventual.NewWorker(eventual.Intents(store), nil, &eventual.WorkerOptions{RetryDelay: func(int) time.Duration { return 0 }})
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func drain(t testing.TB, q *eventual.Queue, handlers map[string]eventual.Handler
 
 // storageQueue is the SDK's client, for what other programs do.
 func storageQueue(q *eventual.Queue, suffix string) *azqueue.QueueClient {
-	return q.Account().Queue(q.Name() + suffix)
+	return eventual.QueueService(q.Account()).NewQueueClient(q.Name() + suffix)
 }
 
 // entries are all entries of the poison queue, of which there are at most 32.

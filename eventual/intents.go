@@ -119,7 +119,7 @@ func (r *reconcilers) find(name string) (func(context.Context, intents.Intent) e
 // runner has the methods of a Queue that the repositories of a Store use. It is a type of its own, so that
 // programs do not see these methods.
 type runner struct {
-	*Queue
+	*queue
 	open openIntents
 }
 
@@ -187,7 +187,7 @@ func (r *runner) Close(ctx context.Context) error {
 
 // closeBehind does the work of closeNow after the change has returned to its caller. The caller's context may
 // have ended. After one visibility timeout its requests are cancelled, and the message stays for a worker.
-func (q *Queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Rest) {
+func (q *queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Rest) {
 	defer h.stop()
 	defer time.AfterFunc(h.visibility, func() { h.lease.End(ErrLeaseLost) }).Stop()
 	defer func() {
@@ -199,7 +199,7 @@ func (q *Queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Res
 }
 
 // closeNow closes an intent. If failure is set, or rest.Close fails, it leaves the intent to the workers.
-func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent, committed bool, rest intents.Rest, failure error) {
+func (q *queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent, committed bool, rest intents.Rest, failure error) {
 	if failure == nil && rest.Close != nil {
 		failure = rest.Close(ctx)
 	}
@@ -227,7 +227,7 @@ func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent
 
 // putIntent stores an intent. After an error the change is not made, even if the message may have been stored:
 // a worker finds nothing to do for such an intent.
-func (q *Queue) putIntent(ctx context.Context, intent intents.Intent) (*holding, error) {
+func (q *queue) putIntent(ctx context.Context, intent intents.Intent) (*holding, error) {
 	const op = "PutIntent"
 	e, err := q.newEnvelope(op, intentType, bodyOf(intent))
 	if err != nil {
@@ -251,7 +251,7 @@ func (q *Queue) putIntent(ctx context.Context, intent intents.Intent) (*holding,
 const oldIntent = 10 * time.Minute
 
 // handleIntent carries out an intent whose writer has died or has released it to the workers.
-func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, error) {
+func (q *queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, error) {
 	var body intentBody
 	if err := m.Decode(&body); err != nil {
 		return verdict.Verdict{}, err
@@ -277,7 +277,7 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 // reconcileAll reconciles the members of an intent, repository by repository. It begins only if the queue knows
 // all the repositories. After a failure it continues, since the other members do not depend on the one that
 // failed.
-func (q *Queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
+func (q *queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
 	parts := intent.ByRepository()
 	reconcile := make([]func(context.Context, intents.Intent) error, len(parts))
 	for i := range parts {
@@ -401,7 +401,7 @@ func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
 
 // logEffect logs that a writer could not apply an effect of a change or, if committed is false, could not free
 // what the change had reserved.
-func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed bool, err error) {
+func (q *queue) logEffect(ctx context.Context, intent *intents.Intent, committed bool, err error) {
 	line := telemetry.LineEffectFailed
 	if !committed {
 		line = telemetry.LineEffectNotFreed
@@ -417,16 +417,16 @@ func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed
 }
 
 // signals returns the telemetry for the queue's log lines, metrics and spans.
-func (q *Queue) signals() *telemetry.Telemetry {
+func (q *queue) signals() *telemetry.Telemetry {
 	return (*core.Account)(q.account).Telemetry()
 }
 
 // logMessage logs that a request about the message of an intent failed. line describes the consequence.
-func (q *Queue) logMessage(ctx context.Context, intent *intents.Intent, line telemetry.Line, err error) {
+func (q *queue) logMessage(ctx context.Context, intent *intents.Intent, line telemetry.Line, err error) {
 	q.signals().Log(ctx, line, q.name, append(aboutIntent(q, intent), q.signals().Error(err))...)
 }
 
-func aboutIntent(q *Queue, intent *intents.Intent) []any {
+func aboutIntent(q *queue, intent *intents.Intent) []any {
 	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository()), slog.String("intent", intent.ID)}
 }
 

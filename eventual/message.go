@@ -32,7 +32,7 @@ type Message struct {
 	// first.
 	Dequeues int
 
-	queue    *Queue
+	queue    *queue
 	envelope *envelope
 	holding  *holding
 	text     string // as stored

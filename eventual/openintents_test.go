@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -25,7 +25,7 @@ func behind(t *testing.T) (intents.RunnerCloser, *eventual.Queue, *bytes.Buffer)
 		ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(log, nil))}))
 	q := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", &eventual.QueueOptions{VisibilityTimeout: time.Second}))
 	harness.Check(t, q.Create(t.Context()))
-	return eventual.RunnerOf(rows.Open, q, 8), q, log
+	return intents.Of((*handle.Any)(q)).Runner(8), q, log
 }
 
 // about is an intent of one entity.

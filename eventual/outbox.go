@@ -101,7 +101,7 @@ func (o *Outbox[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error
 	if o.handle == nil {
 		return driver.Implementation[T]{Name: o.name}, errors.New("OnCommit was given a nil handler; give it a function")
 	}
-	return driver.Implementation[T]{Name: o.name, Binding: &o.repository, Pattern: o, Last: true, OutsideKeys: o.namePrior,
+	return driver.Implementation[T]{Name: o.name, Binding: &o.repository, Pattern: o, Last: true, Intents: IntentQueue(nil), OutsideKeys: o.namePrior,
 		Reconcile: func(ctx context.Context, all []*driver.Reconciliation[T]) error {
 			o.reconcile(ctx, host, all)
 			return nil

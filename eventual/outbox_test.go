@@ -91,7 +91,7 @@ func salesWith(s *storagetest.Service, names [2]string, mostOpen int, all ...pat
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := patterns.NewStore(account, names[1], &patterns.StoreOptions{MaxOpenIntents: mostOpen, Intents: eventual.QueueOptions{VisibilityTimeout: time.Minute}})
+	store, err := patterns.NewStore(account, names[1], &patterns.StoreOptions{MaxOpenIntents: mostOpen, Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: time.Minute})})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,7 +110,7 @@ func newSales(t testing.TB, s *storagetest.Service, all ...patterns.Pattern[sale
 	t.Helper()
 	store, repo, err := salesOf(s, saleNames(t, s), all...)
 	check(t, err)
-	store.Intents()
+	eventual.Intents(store)
 	check(t, store.Create(t.Context()))
 	return store, repo
 }
@@ -118,7 +118,7 @@ func newSales(t testing.TB, s *storagetest.Service, all ...patterns.Pattern[sale
 // drainIntents handles the intents that are visible.
 func drainIntents(t testing.TB, store *patterns.Store) eventual.WorkerStats {
 	t.Helper()
-	return drain(t, store.Intents(), nil)
+	return drain(t, eventual.Intents(store), nil)
 }
 
 // TestOnCommit: every verb, transactions and bulk changes call the handler once for each change, with the entity as changed; a delete
@@ -238,12 +238,12 @@ func TestOnCommitFails(t *testing.T) {
 		if want := 1 + len(calls) - len(as); len(as) != 6 || several != (len(calls) > len(as)) || ids != min(want, 2) {
 			t.Errorf("%d IDs, calls %q", ids, calls)
 		}
-		poisoned := entries(t, store.Intents())
+		poisoned := entries(t, eventual.Intents(store))
 		if len(poisoned) != 1 || !strings.Contains(poisoned[0].Reason, "no paper") || !strings.Contains(poisoned[0].Reason, "calls") || !strings.Contains(poisoned[0].Stack, "outbox_test.go") {
 			t.Fatalf("%+v", poisoned)
 		}
 		x.fail = nil
-		must[int](t)(store.Intents().Poison().Requeue(t.Context(), func(eventual.PoisonMessage) bool { return true }))
+		must[int](t)(eventual.Intents(store).Poison().Requeue(t.Context(), func(eventual.PoisonMessage) bool { return true }))
 		if stats := drainIntents(t, store); stats.Handled != 1 {
 			t.Errorf("%+v", stats)
 		}

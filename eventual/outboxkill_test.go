@@ -47,7 +47,7 @@ func TestKilledOutboxes(t *testing.T) {
 	names, effectsName := saleNames(t, s), s.TableName(t)
 	store, repo, err := salesOf(s, names, (&destination{}).outbox(nil, nil))
 	check(t, err)
-	store.Intents()
+	eventual.Intents(store)
 	table := store.Table(effectsName)
 	check(t, store.Create(t.Context()))
 	for bucket := range killBuckets {
@@ -69,8 +69,8 @@ func TestKilledOutboxes(t *testing.T) {
 	if len(killed) < 4 || changes < n || committed < n*9/10 {
 		t.Error("the kills did not meet changes under way, so the test has not tested anything")
 	}
-	if poisoned := must[int](t)(store.Intents().Poison().Length(t.Context())); poisoned != 0 {
-		t.Errorf("%d intents are poisoned; the first: %+v", poisoned, entries(t, store.Intents())[0])
+	if poisoned := must[int](t)(eventual.Intents(store).Poison().Length(t.Context())); poisoned != 0 {
+		t.Errorf("%d intents are poisoned; the first: %+v", poisoned, entries(t, eventual.Intents(store))[0])
 	}
 }
 
@@ -165,7 +165,7 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 func beOutbox(t *testing.T, names []string) {
 	s := storagetest.Azurite(t)
 	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := must[*patterns.Store](t)(patterns.NewStore(account, names[1], &patterns.StoreOptions{Intents: eventual.QueueOptions{VisibilityTimeout: killVisibility}}))
+	store := must[*patterns.Store](t)(patterns.NewStore(account, names[1], &patterns.StoreOptions{Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: killVisibility})}))
 	seen := saleEffects{effects: effects{table: account.Table(names[2]), told: os.Stdout}}
 	repo := must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table(names[0]), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }},
 		eventual.OnCommit("calls", seen.count, nil)))
@@ -177,7 +177,7 @@ func beOutbox(t *testing.T, names []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var worker, writers sync.WaitGroup
 	worker.Go(func() {
-		err := store.Run(ctx, &eventual.WorkerOptions{Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})
+		err := eventual.Run(ctx, store, &eventual.WorkerOptions{Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})
 		if err != nil {
 			t.Error(err)
 		}
@@ -196,7 +196,7 @@ func beOutbox(t *testing.T, names []string) {
 	}
 	writers.Wait()
 	check(t, store.Close(ctx))
-	for must[int](t)(store.Intents().Length(ctx)) > 0 {
+	for must[int](t)(eventual.Intents(store).Length(ctx)) > 0 {
 		time.Sleep(50 * time.Millisecond)
 	}
 	cancel()

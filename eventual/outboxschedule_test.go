@@ -60,7 +60,7 @@ func (r *outboxSchedule) openQueue(s *storagetest.Service) (*eventual.Queue, err
 	if err != nil {
 		return nil, err
 	}
-	return store.Intents(), nil
+	return eventual.Intents(store), nil
 }
 
 // stage makes the world and its actors.
@@ -76,7 +76,7 @@ func (r *outboxSchedule) stage(t testing.TB, s *storagetest.Service) explore.Sta
 	r.Faults, r.Deaths, r.Visibility, r.Network = trouble, trouble/5, outboxVisibility, s.ClientOptions.Transport
 	store, _, err := r.open(s)
 	check(t, err)
-	store.Intents()
+	eventual.Intents(store)
 	check(t, store.Create(t.Context()))
 	var stage explore.Stage
 	for range 3 {

@@ -110,12 +110,12 @@ func outboxSweep(floor int, options *eventual.OutboxOptions, async, workers bool
 		}
 		store, repo, err := open(s)
 		check(t, err)
-		store.Intents()
+		eventual.Intents(store)
 		check(t, store.Create(t.Context()))
 		for _, id := range []string{"a", "b"} {
 			check(t, repo.Insert(t.Context(), saleOf(id, 1)))
 		}
-		check(t, harness.DrainNow(t.Context(), store.Intents()))
+		check(t, harness.DrainNow(t.Context(), eventual.Intents(store)))
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				_, repo, err := open(s)
@@ -133,7 +133,7 @@ func outboxSweep(floor int, options *eventual.OutboxOptions, async, workers bool
 					if err != nil {
 						return nil, err
 					}
-					return store.Intents(), nil
+					return eventual.Intents(store), nil
 				})
 			},
 			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {

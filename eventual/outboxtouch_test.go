@@ -90,13 +90,13 @@ func TestOnCommitOrdered(t *testing.T) {
 		if calls, ids := x.take(); stats.Poisoned != 1 || ids != 1 || len(calls) != 5 || calls[0] != "a 2" {
 			t.Errorf("%+v, calls %q for %d changes", stats, calls, ids)
 		}
-		for _, p := range entries(t, store.Intents()) {
+		for _, p := range entries(t, eventual.Intents(store)) {
 			if !strings.Contains(p.Reason, "no paper") {
 				t.Error(p.Reason)
 			}
 		}
 		printer = true
-		must[int](t)(store.Intents().Poison().Requeue(t.Context(), func(p eventual.PoisonMessage) bool { return strings.Contains(p.Reason, "no paper") }))
+		must[int](t)(eventual.Intents(store).Poison().Requeue(t.Context(), func(p eventual.PoisonMessage) bool { return strings.Contains(p.Reason, "no paper") }))
 		drainIntents(t, store)
 		x.want(t, "the first change, requeued", "a 2")
 		s.Wait(2 * time.Minute) // the second change has waited, and was not poisoned
@@ -107,7 +107,7 @@ func TestOnCommitOrdered(t *testing.T) {
 		check(t, repo.Upsert(t.Context(), saleOf("a", 3)))
 		x.want(t, "a call that will be purged", "a 3")
 		drainIntents(t, store)
-		must[int](t)(store.Intents().Poison().Purge(t.Context(), func(eventual.PoisonMessage) bool { return true }))
+		must[int](t)(eventual.Intents(store).Poison().Purge(t.Context(), func(eventual.PoisonMessage) bool { return true }))
 		x.take()
 		printer = true
 		check(t, outbox.Unlock(t.Context(), saleKey("a")))
@@ -164,7 +164,7 @@ func TestOnCommitOrderedNested(t *testing.T) {
 					if ids != 4 || !slices.Contains(calls, "a 12") || !slices.Contains(calls, "b 12") {
 						t.Errorf("calls %q for %d changes, want one at least for each of 4", calls, ids)
 					}
-					if n, err := store.Intents().Poison().Length(t.Context()); n != 0 || err != nil {
+					if n, err := eventual.Intents(store).Poison().Length(t.Context()); n != 0 || err != nil {
 						t.Errorf("%d intents are poisoned, %v", n, err)
 					}
 				})

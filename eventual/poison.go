@@ -66,7 +66,7 @@ func cut(text string, most int) string {
 //
 // hidden is how long the entry stays hidden. If a request of the handler may still be on its way, it must
 // arrive before the message can be requeued.
-func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Duration) error {
+func (q *queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Duration) error {
 	const op = "Poison"
 	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *PoisonMessage) Body() []byte {
 
 // readPoison reads an entry. It returns an error only for a failed request. For an entry that cannot be read,
 // it sets PoisonMessage.unreadable.
-func (q *Queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *envelope, error) {
+func (q *queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *envelope, error) {
 	e, err := decodeEnvelope(raw.text, raw.id, raw.inserted)
 	if err != nil || e.Type != poisonType {
 		p := &PoisonMessage{EntryID: raw.id, ID: raw.id, Queue: q.name, Shard: -1, Sent: raw.inserted, PoisonedAt: raw.inserted,
@@ -147,11 +147,11 @@ func (q *Queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *
 
 // PoisonQueue holds the messages that failed too often. Its storage queue has the queue's name and "-poison".
 type PoisonQueue struct {
-	queue *Queue
+	queue *queue
 }
 
-// Poison returns the queue's poison queue. It makes no request.
-func (q *Queue) Poison() *PoisonQueue { return &PoisonQueue{queue: q} }
+// poisonQueue is Queue.Poison.
+func (q *queue) poisonQueue() *PoisonQueue { return &PoisonQueue{queue: q} }
 
 // Name returns the name of the storage queue.
 func (p *PoisonQueue) Name() string { return p.queue.name + poisonSuffix }
@@ -214,7 +214,7 @@ func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) boo
 	return p.each(ctx, "Requeue", match, func(h *holding, entry *PoisonMessage) error {
 		shard := entry.Shard
 		if shard < 0 || shard >= len(p.queue.shards) || entry.Queue != p.queue.name {
-			shard = p.queue.Shard(entry.ID)
+			shard = p.queue.shardOf(entry.ID)
 		}
 		return p.queue.putAgain(h.work, shard, entry)
 	})
@@ -222,7 +222,7 @@ func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) boo
 
 // putAgain puts the message of an entry on a shard. It first renews the term of the blob with a large body, so
 // that no sweep deletes the blob while the message moves from one queue to the other.
-func (q *Queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) error {
+func (q *queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) error {
 	const op = "Requeue"
 	put := func(ctx context.Context) error {
 		_, err := q.put(ctx, op, shard, entry.Original, 0)

@@ -13,7 +13,7 @@ import (
 )
 
 func postponing(visibility time.Duration) *session {
-	return &session{Worker: &Worker{queue: &Queue{visibility: visibility}, options: WorkerOptions{PostponeTimeout: standardPostponing}}}
+	return &session{Worker: &Worker{queue: &queue{visibility: visibility}, options: WorkerOptions{PostponeTimeout: standardPostponing}}}
 }
 
 // TestPostponementsAreBounded: a message that says of itself that it was postponed very often still goes to the poison queue, since no more

@@ -17,11 +17,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobclient"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/queueclient"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/stores"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -57,8 +60,9 @@ type QueueOptions struct {
 	AcceptUnsignedUntil time.Time
 }
 
-// Queue is a queue of messages, each of which a Worker handles at least once. It is safe for concurrent use.
-type Queue struct {
+// queue is the contents of a Queue.
+type queue struct {
+	face       *Queue
 	account    *tables.Account
 	name       string
 	visibility time.Duration
@@ -80,9 +84,8 @@ type Queue struct {
 	runner   *runner // runs the intents of repositories
 }
 
-// NewQueue returns a handle for a queue. It makes no request. The name consists of lower-case letters, digits and single hyphens. It
-// has 3 to 63 characters, including those that the library appends for shards, the poison queue and the container.
-func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Queue, error) {
+// newQueue makes the contents of a Queue.
+func newQueue(account *tables.Account, name string, options *QueueOptions) (*queue, error) {
 	const op = "NewQueue"
 	var o QueueOptions
 	if options != nil {
@@ -96,7 +99,7 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	switch {
 	case account == nil:
 		return nil, errs.Wiringf(op, name, "the account is nil; make one with tables.NewAccount")
-	case account.QueueService() == nil:
+	case queueclient.Service((*core.Account)(account)) == nil:
 		return nil, errs.Wiringf(op, name, "the account has no queue endpoint; set Endpoints.Queue")
 	case o.SigningKeys != nil && len(o.SigningKeys.keys()) == 0:
 		return nil, errs.Wiringf(op, name, "the SigningKeys hold no key; make them with NewSigningKeys")
@@ -105,15 +108,17 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	case o.VisibilityTimeout < time.Second || o.VisibilityTimeout > longestHidden || o.VisibilityTimeout%time.Second != 0:
 		return nil, errs.Wiringf(op, name, "QueueOptions.VisibilityTimeout is %v; it must be whole seconds from 1s to %v, or 0 for 1 minute", o.VisibilityTimeout, longestHidden)
 	}
-	q := &Queue{account: account, name: name, visibility: o.VisibilityTimeout, claimsName: o.ClaimContainer, signing: o.SigningKeys, unsignedUntil: o.AcceptUnsignedUntil,
-		poison: account.Queue(name + poisonSuffix), claims: account.Container(o.ClaimContainer), internal: map[string]internalHandler{}}
-	q.internal[intentType], q.runner = q.handleIntent, &runner{Queue: q}
+	storage := queueclient.Service((*core.Account)(account))
+	q := &queue{account: account, name: name, visibility: o.VisibilityTimeout, claimsName: o.ClaimContainer, signing: o.SigningKeys, unsignedUntil: o.AcceptUnsignedUntil,
+		poison: storage.NewQueueClient(name + poisonSuffix), claims: blobclient.Container((*core.Account)(account), o.ClaimContainer), internal: map[string]internalHandler{}}
+	face := Queue(handle.New(q))
+	q.face, q.internal[intentType], q.runner = &face, q.handleIntent, &runner{queue: q}
 	for i := range o.Shards {
 		shard := name
 		if o.Shards > 1 {
 			shard += "-" + strconv.Itoa(i)
 		}
-		q.shardNames, q.shards = append(q.shardNames, shard), append(q.shards, account.Queue(shard))
+		q.shardNames, q.shards = append(q.shardNames, shard), append(q.shards, storage.NewQueueClient(shard))
 	}
 	for _, each := range append([]string{name, name + poisonSuffix, o.ClaimContainer}, q.shardNames...) {
 		if err := resource.CheckName(each); err != nil {
@@ -123,23 +128,14 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	return q, nil
 }
 
-// Name returns the queue's name.
-func (q *Queue) Name() string { return q.name }
-
-// Account returns the account to which the queue belongs.
-func (q *Queue) Account() *tables.Account { return q.account }
-
-// Shard returns the number of the shard, from 0 to QueueOptions.Shards-1, on which Send puts messages of a
-// SendOptions.Partition. The number is made of the first 8 bytes of the partition's SHA-256, modulo the number
-// of shards, which spreads partitions evenly. For "" the result has no meaning, since Send spreads messages
-// without a Partition by their IDs. It makes no request.
-func (q *Queue) Shard(partition string) int {
+// shardOf is Queue.Shard.
+func (q *queue) shardOf(partition string) int {
 	sum := sha256.Sum256([]byte(partition))
 	return int(binary.BigEndian.Uint64(sum[:]) % uint64(len(q.shards)))
 }
 
 // nameOf returns the name of one of the storage queues.
-func (q *Queue) nameOf(client *azqueue.QueueClient) string {
+func (q *queue) nameOf(client *azqueue.QueueClient) string {
 	if i := slices.Index(q.shards, client); i >= 0 {
 		return q.shardNames[i]
 	}
@@ -171,14 +167,8 @@ func (w *wake) all() {
 	}
 }
 
-// Create creates the storage queues, the poison queue and, if the account has a blob endpoint, the container of large bodies.
-// Requests: one for each.
-//
-// Create leaves existing resources as they are. If a storage queue exists already, it still creates the others
-// and returns tables.ErrExists. Within about 40 s of a drop it returns tables.ErrBeingDeleted. If a response is
-// lost and the repeated request finds that the queue exists, Create counts the queue as created, since it
-// cannot find out who created it.
-func (q *Queue) Create(ctx context.Context) error {
+// create is Queue.Create.
+func (q *queue) create(ctx context.Context) error {
 	const op = "Create"
 	var there error
 	for i, shard := range q.shards {
@@ -216,18 +206,17 @@ func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClie
 	return ex.Status == http.StatusNoContent && !ex.EarlierUnknown(), nil
 }
 
-// CreateIfMissing creates those of the queue's resources that do not exist. Requests: as Create.
-func (q *Queue) CreateIfMissing(ctx context.Context) error {
-	err := q.Create(ctx)
+// createIfMissing is Queue.CreateIfMissing.
+func (q *queue) createIfMissing(ctx context.Context) error {
+	err := q.create(ctx)
 	if errors.Is(err, tables.ErrExists) {
 		return nil
 	}
 	return err
 }
 
-// Drop deletes the storage queues, the poison queue and the container of large bodies, with all messages. It skips resources that do
-// not exist, and returns tables.ErrMissingResource if none of the storage queues exists. Requests: one for each.
-func (q *Queue) Drop(ctx context.Context) error {
+// drop is Queue.Drop.
+func (q *queue) drop(ctx context.Context) error {
 	const op = "Drop"
 	var missing error
 	found := false
@@ -273,8 +262,8 @@ func dropQueue(ctx context.Context, op, name string, client *azqueue.QueueClient
 	return writeFailure(op, name, err, &ex)
 }
 
-// Length returns the service's approximate count of the messages, including hidden ones. Requests: one for each storage queue.
-func (q *Queue) Length(ctx context.Context) (int, error) {
+// length is Queue.Length.
+func (q *queue) length(ctx context.Context) (int, error) {
 	sum := 0
 	for i, shard := range q.shards {
 		n, err := queueLength(ctx, q.shardNames[i], shard)
@@ -299,32 +288,30 @@ func queueLength(ctx context.Context, name string, client *azqueue.QueueClient) 
 
 const opReady = "Ready"
 
-// ResourcesOf is for package patterns. It returns the resources that Queue.Create creates.
-func ResourcesOf(_ rows.Pass, q *Queue) []resource.Resource {
-	var all []resource.Resource
+// Entry implements stores.Queue: it names the resources that create creates.
+func (q *queue) Entry() stores.Entry {
+	e := stores.Entry{ID: stores.ID{Account: (*core.Account)(q.account), Name: "queue " + q.name}, Create: q.createIfMissing}
 	for i, shard := range append(q.shards[:len(q.shards):len(q.shards)], q.poison) {
 		name := q.name + poisonSuffix
 		if i < len(q.shards) {
 			name = q.shardNames[i]
 		}
-		all = append(all, resource.Resource{Kind: resource.Queue, Source: q.account.Source(), Name: name, Check: func(ctx context.Context) error {
+		e.Parts = append(e.Parts, resource.Resource{Kind: resource.Queue, Name: name, Check: func(ctx context.Context) error {
 			_, err := shard.GetProperties(ctx, nil)
 			return failure(opReady, name, err)
 		}})
 	}
 	if q.claims != nil {
-		all = append(all, resource.Resource{Kind: resource.Container, Source: q.account.Source(), Name: q.claimsName, Check: func(ctx context.Context) error {
+		e.Parts = append(e.Parts, resource.Resource{Kind: resource.Container, Name: q.claimsName, Check: func(ctx context.Context) error {
 			_, err := q.claims.GetProperties(ctx, nil)
 			return failure(opReady, q.claimsName, err)
 		}})
 	}
-	return all
+	return e
 }
 
-// HandleOwn makes all workers of this Queue handle messages of a type that begins with "tablepatterns." with h. It is
-// for the packages of this module that send such messages; programs cannot call it, since its first argument is of an
-// internal type. Programs give handlers to NewWorker. Errors name the operation op.
-func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Context, *Message) (verdict.Verdict, error)) error {
+// HandleOwn implements intents.Messages.
+func (q *queue) HandleOwn(op, messageType string, h func(context.Context, intents.Message) (verdict.Verdict, error)) error {
 	if err := checkType(messageType); err != nil {
 		return errs.Wiringf(op, q.name, "%w", err)
 	}
@@ -336,34 +323,25 @@ func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Con
 	if q.internal[messageType] != nil {
 		return errs.Wiringf(op, q.name, "message type %q has a handler already; register a type once for each Queue", messageType)
 	}
-	q.internal[messageType] = h
+	q.internal[messageType] = func(ctx context.Context, m *Message) (verdict.Verdict, error) { return h(ctx, m) }
 	return nil
 }
 
-// SendOwn puts a message whose type begins with "tablepatterns." on the queue, for the packages of this
-// module. Programs call Queue.Send, which makes the same number of requests.
-func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string, body any) error {
+// SendOwn implements intents.Messages.
+func (q *queue) SendOwn(ctx context.Context, op, messageType string, body any) error {
 	e, err := q.newEnvelope(op, messageType, body)
 	if err != nil {
 		return err
 	}
-	if _, err := q.send(ctx, op, e, q.Shard(e.ID), 0); err != nil {
+	if _, err := q.send(ctx, op, e, q.shardOf(e.ID), 0); err != nil {
 		return err
 	}
 	q.wake.all()
 	return nil
 }
 
-// OpenRepositories sets the function that makes a repository, for package patterns. The queue calls it if a
-// message names a repository that the program has not made yet. Call it before the queue has workers.
-func OpenRepositories(_ rows.Pass, q *Queue, open func(name string) error) {
-	q.repositories.open = open
-}
-
-// RunnerOf returns the queue as the runner of intents for repositories, for package patterns. mostOpen is the
-// maximum number of intents that are still open although their changes have returned; with 0 or less, each
-// change closes its intent before it returns.
-func RunnerOf(_ rows.Pass, q *Queue, mostOpen int) intents.RunnerCloser {
+// Runner implements intents.Messages.
+func (q *queue) Runner(mostOpen int) intents.RunnerCloser {
 	q.runner.open.limit(mostOpen)
 	return q.runner
 }

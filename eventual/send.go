@@ -33,14 +33,8 @@ type SendOptions struct {
 	Partition string
 }
 
-// Send puts a message on the queue, for the handler of its type, and returns its id. It writes the body as JSON. If the message would
-// exceed 64 KiB, Send first stores the body in a blob of the claim container. Messages never expire.
-//
-// tables.ErrUnknownOutcome means that the message may have been enqueued anyway. You can send it again: every
-// handler must tolerate duplicates, since the service itself can deliver a message twice.
-//
-// Requests: 1; 2 with a large body.
-func (q *Queue) Send(ctx context.Context, messageType string, body any, options *SendOptions) (id string, err error) {
+// sendUsers is Queue.Send.
+func (q *queue) sendUsers(ctx context.Context, messageType string, body any, options *SendOptions) (id string, err error) {
 	if strings.HasPrefix(messageType, ownTypes) {
 		return "", errs.InvalidIn("Send", q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
 	}
@@ -55,7 +49,7 @@ func (q *Queue) Send(ctx context.Context, messageType string, body any, options 
 	ctx, span := q.signals().Begin(ctx, telemetry.Queues, telemetry.SendVerb, q.name)
 	err = telemetry.ErrPanicked // until the client's policies have returned
 	defer func() { span.End(err) }()
-	_, err = q.send(ctx, "Send", e, q.Shard(cmp.Or(o.Partition, e.ID)), o.Delay)
+	_, err = q.send(ctx, "Send", e, q.shardOf(cmp.Or(o.Partition, e.ID)), o.Delay)
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +60,7 @@ func (q *Queue) Send(ctx context.Context, messageType string, body any, options 
 }
 
 // newEnvelope makes a message with a new ID of 26 random characters.
-func (q *Queue) newEnvelope(op, messageType string, body any) (*envelope, error) {
+func (q *queue) newEnvelope(op, messageType string, body any) (*envelope, error) {
 	if err := checkType(messageType); err != nil {
 		return nil, errs.InvalidIn(op, q.name, "%w", err)
 	}
@@ -108,7 +102,7 @@ type placed struct {
 }
 
 // send puts an envelope on a shard. It first stores a large body in a blob.
-func (q *Queue) send(ctx context.Context, op string, e *envelope, shard int, delay time.Duration) (placed, error) {
+func (q *queue) send(ctx context.Context, op string, e *envelope, shard int, delay time.Duration) (placed, error) {
 	e.Trace = q.signals().Traceparent(ctx)
 	hidden, ok := wholeSeconds(delay)
 	if !ok {
@@ -136,8 +130,8 @@ func (q *Queue) send(ctx context.Context, op string, e *envelope, shard int, del
 
 // sendHidden puts a message that this process handles itself: it stays hidden from all others for the visibility
 // timeout, which is renewed.
-func (q *Queue) sendHidden(ctx context.Context, op string, e *envelope) (*holding, error) {
-	p, err := q.send(ctx, op, e, q.Shard(e.ID), q.visibility)
+func (q *queue) sendHidden(ctx context.Context, op string, e *envelope) (*holding, error) {
+	p, err := q.send(ctx, op, e, q.shardOf(e.ID), q.visibility)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +149,7 @@ func (q *Queue) sendHidden(ctx context.Context, op string, e *envelope) (*holdin
 }
 
 // put puts a text on a shard, unchanged.
-func (q *Queue) put(ctx context.Context, op string, shard int, text string, hidden time.Duration) (placed, error) {
+func (q *queue) put(ctx context.Context, op string, shard int, text string, hidden time.Duration) (placed, error) {
 	p := placed{shard: shard, text: text, since: time.Now()}
 	answer, err := putText(ctx, op, q.shardNames[shard], q.shards[shard], text, hidden)
 	p.id, p.receipt, p.twice = answer.ID, answer.Receipt, answer.twice

@@ -308,7 +308,7 @@ func (s *session) measureAlways() {
 // measure sets the gauges of the queue once. Requests: 2 for each storage queue, and 1.
 func (s *session) measure(ctx context.Context) error {
 	q := s.queue
-	length, err := q.Length(ctx)
+	length, err := q.length(ctx)
 	if err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (s *session) measure(ctx context.Context) error {
 			}
 		}
 	}
-	poisoned, err := q.Poison().Length(ctx)
+	poisoned, err := q.poisonQueue().Length(ctx)
 	if err != nil {
 		return err
 	}

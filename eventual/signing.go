@@ -131,7 +131,7 @@ const (
 // place is where a message belongs.
 type place struct{ account, queue string }
 
-func (q *Queue) place() place { return place{q.account.Identity(), q.name} }
+func (q *queue) place() place { return place{q.account.Identity(), q.name} }
 
 func mac(key []byte, of place, raw []byte) string {
 	h := hmac.New(sha256.New, key)
@@ -172,7 +172,7 @@ var (
 )
 
 // warnUnsigned logs, once for the queue, that its messages are not authenticated.
-func (q *Queue) warnUnsigned(ctx context.Context) {
+func (q *queue) warnUnsigned(ctx context.Context) {
 	if q.signing != nil {
 		return
 	}
@@ -184,7 +184,7 @@ func (q *Queue) warnUnsigned(ctx context.Context) {
 // authenticate returns an error for a message that needs a MAC and has no valid one, and notes whether it has one. A program that does not
 // use this library may send messages of the user's types, so these need a MAC only if they name the blob of a
 // body or list finished steps. If a MAC is present, it must verify.
-func (q *Queue) authenticate(e *envelope, now time.Time) error {
+func (q *queue) authenticate(e *envelope, now time.Time) error {
 	if q.signing == nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ func TestSigning(t *testing.T) {
 			must[int](t)(plain.Poison().Purge(t.Context(), nil))
 			must[string](t)(c.from.Send(t.Context(), "work", c.body, nil))
 			if c.change != nil {
-				raw := c.from.Account().Queue(c.from.Name())
+				raw := eventual.QueueService(c.from.Account()).NewQueueClient(c.from.Name())
 				got, err := raw.DequeueMessage(t.Context(), nil)
 				check(t, err)
 				text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
@@ -104,9 +104,9 @@ func TestSignedForOneQueue(t *testing.T) {
 	options := &eventual.QueueOptions{SigningKeys: signingKeys(t, newKey)}
 	from, to := newQueue(t, s, options), newQueue(t, s, options)
 	must[string](t)(from.Send(t.Context(), "work", 1, nil))
-	peeked, err := from.Account().Queue(from.Name()).PeekMessage(t.Context(), nil)
+	peeked, err := eventual.QueueService(from.Account()).NewQueueClient(from.Name()).PeekMessage(t.Context(), nil)
 	check(t, err)
-	_, err = to.Account().Queue(to.Name()).EnqueueMessage(t.Context(), *peeked.Messages[0].MessageText, nil)
+	_, err = eventual.QueueService(to.Account()).NewQueueClient(to.Name()).EnqueueMessage(t.Context(), *peeked.Messages[0].MessageText, nil)
 	check(t, err)
 	stats := drain(t, to, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { t.Error("handled"); return nil }})
 	if stats.Poisoned != 1 {
@@ -125,11 +125,11 @@ func TestSignedForOneAccount(t *testing.T) {
 	}
 	from := open("contoso")
 	must[string](t)(from.Send(t.Context(), "work", 1, nil))
-	peeked, err := from.Account().Queue(from.Name()).PeekMessage(t.Context(), nil)
+	peeked, err := eventual.QueueService(from.Account()).NewQueueClient(from.Name()).PeekMessage(t.Context(), nil)
 	check(t, err)
 	for account, handled := range map[string]int64{"contoso": 1, "contosostaging": 0} {
 		to := open(account)
-		_, err = to.Account().Queue(to.Name()).EnqueueMessage(t.Context(), *peeked.Messages[0].MessageText, nil)
+		_, err = eventual.QueueService(to.Account()).NewQueueClient(to.Name()).EnqueueMessage(t.Context(), *peeked.Messages[0].MessageText, nil)
 		check(t, err)
 		stats := drain(t, to, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }})
 		if stats.Handled != handled || stats.Poisoned != 1-handled {
@@ -145,7 +145,7 @@ func TestWorkerSignsOnlyWhatVerified(t *testing.T) {
 	later := time.Now().Add(24 * time.Hour)
 	plain := newQueue(t, s, nil)
 	q := must[*eventual.Queue](t)(openQueue(s, plain.Name(), &eventual.QueueOptions{SigningKeys: signingKeys(t, newKey), AcceptUnsignedUntil: later}))
-	raw := q.Account().Queue(q.Name())
+	raw := eventual.QueueService(q.Account()).NewQueueClient(q.Name())
 	intent := `{"v":1,"id":"x","type":"tablepatterns.intent","sent":"` + time.Now().UTC().Format(time.RFC3339) + `","body":{"id":"x","members":[{"repository":"Nobody","partition":"p","row":"r"}]}}`
 	ran := map[string]int{}
 	steps := func(ctx context.Context, m *eventual.Message) error {

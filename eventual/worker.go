@@ -76,7 +76,7 @@ const (
 // providers in the AccountOptions of the queue's account. A log line has a message's ID, type and number of
 // deliveries, and never its body.
 type Worker struct {
-	queue    *Queue
+	queue    *queue
 	handlers map[string]Handler
 	options  WorkerOptions
 	signals  *telemetry.Telemetry
@@ -90,8 +90,12 @@ type Worker struct {
 // workers in any number of processes may share a queue. A message of a type without a handler counts as a failure, so all workers of a
 // queue should have handlers for all types.
 func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
+	return newWorker(q.core(), handlers, options)
+}
+
+func newWorker(q *queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
 	const op = "NewWorker"
-	if q == nil || q.account == nil {
+	if q == nil {
 		return nil, errs.Wiringf(op, "", "the queue is nil or the zero value; make it with NewQueue")
 	}
 	for messageType, h := range handlers {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
@@ -37,7 +38,7 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 			return indexentities.NewInTable("address", address, elsewhere(table), &indexentities.Options[login]{ByPartition: true})
 		}, true},
 		"lists in blobs": {func(table *tables.Table) patterns.Pattern[login] {
-			return indexentities.NewInBlobs("address", address, table.Account().Container("lists"), &indexentities.Options[login]{ByPartition: true})
+			return indexentities.NewInBlobs("address", address, blobstorage.Container(table.Account(), "lists"), &indexentities.Options[login]{ByPartition: true})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -236,7 +237,7 @@ func TestUnreadableLists(t *testing.T) {
 // spoil puts what is no list in the place of that of Jones.
 func (w *world) spoil(ctx context.Context, p *process) error {
 	if w.option == inBlobs {
-		_, err := p.account.Container(w.container).NewBlockBlobClient(w.placeOf("Jones")).UploadBuffer(ctx, []byte("Sales\tempid"), nil)
+		_, err := blobstorage.Container(p.account, w.container).NewBlockBlobClient(w.placeOf("Jones")).UploadBuffer(ctx, []byte("Sales\tempid"), nil)
 		return err
 	}
 	row := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "lastname_Jones"}}
@@ -263,7 +264,7 @@ func TestMissingContainer(t *testing.T) {
 	if n := harness.Must[int](t)(p.queue.Length(ctx)); n != 1 {
 		t.Errorf("%d messages", n)
 	}
-	_ = harness.Must[container.CreateResponse](t)(p.account.Container(w.container).Create(ctx, nil))
+	_ = harness.Must[container.CreateResponse](t)(blobstorage.Container(p.account, w.container).Create(ctx, nil))
 	if err := drainNow(ctx, p); err != nil {
 		t.Fatal(err)
 	}

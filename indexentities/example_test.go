@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -99,7 +100,7 @@ func ExampleNewInBlobs() {
 			values = append(values, compoundkey.Fold(tag))
 		}
 		return values
-	}, store.Container("employees-by-tag"), nil)
+	}, blobstorage.Open(store, "employees-by-tag"), nil)
 	employees, err := patterns.NewRepository(store.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byTag)
 	if err != nil {
 		log.Fatal(err)

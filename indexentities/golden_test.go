@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -99,7 +100,7 @@ func TestGoldenBlobs(t *testing.T) {
 			w.open(t, s)
 			p := harness.Must[*process](t)(w.start(s))
 			goldenStaff(t, p)
-			answer, err := p.account.Container(w.container).NewBlobClient(c.blob).DownloadStream(t.Context(), nil)
+			answer, err := blobstorage.Container(p.account, w.container).NewBlobClient(c.blob).DownloadStream(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -84,7 +85,7 @@ func (w *world) fill(ctx context.Context, p *process, n int) error {
 	if w.option == inBlobs {
 		count := fmt.Sprint(n)
 		home := homeOf(p)
-		_, err := p.account.Container(w.container).NewBlockBlobClient(w.placeOf("Jones")).UploadBuffer(ctx, indexentities.EncodeLines(ids),
+		_, err := blobstorage.Container(p.account, w.container).NewBlockBlobClient(w.placeOf("Jones")).UploadBuffer(ctx, indexentities.EncodeLines(ids),
 			&blockblob.UploadBufferOptions{Metadata: map[string]*string{"tpcount": &count, "tphome": &home}})
 		return err
 	}

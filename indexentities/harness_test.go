@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
@@ -70,7 +71,7 @@ func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w.table, w.lists, w.queue, w.container = s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
 	p := harness.Must[*process](t)(w.start(s))
-	_, err := p.account.Container(w.container).Create(t.Context(), nil)
+	_, err := blobstorage.Container(p.account, w.container).Create(t.Context(), nil)
 	for _, err := range []error{err, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.lists).Create(t.Context()), p.queue.Create(t.Context())} {
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +126,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 		}
 		p.index = indexentities.NewInTable("lastname", values, lists, &options)
 	case inBlobs:
-		p.index = indexentities.NewInBlobs("lastname", values, account.Container(w.container), &options)
+		p.index = indexentities.NewInBlobs("lastname", values, blobstorage.Container(account, w.container), &options)
 	}
 	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts}
 	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, harness.AsyncIf[employee](w.async, p.index)...)

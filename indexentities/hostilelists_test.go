@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -22,7 +23,7 @@ func (w *world) writeList(t testing.TB, p *process, lines []string, count int) {
 	t.Helper()
 	ctx := t.Context()
 	if w.option == inBlobs {
-		blob := p.account.Container(w.container).NewBlockBlobClient("lastname/Sales/Jones")
+		blob := blobstorage.Container(p.account, w.container).NewBlockBlobClient("lastname/Sales/Jones")
 		there, err := blob.GetProperties(ctx, nil)
 		harness.Must[any](t)(nil, err)
 		text := strconv.Itoa(count)

@@ -17,7 +17,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
@@ -38,7 +40,7 @@ type inBlobs[T any] struct {
 // NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name is the beginning of
 // the blobs' names: ASCII letters, digits, '-' and '.'. value must be pure. value returns one value, or several, for
 // example the entity's tags; repeated values count once. It returns the zero Part for an entity that is in no list.
-// Get the container from Store.Container or Account.Container, in this or another account; Store.Create creates it.
+// Get the container from blobstorage.Open or blobstorage.Container, in this or another account; Store.Create creates it.
 // The repository needs a table of a patterns.Store. NewRepository reports invalid arguments.
 func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c *container.Client, options *Options[T]) *Index[T] {
 	x := &inBlobs[T]{index: newIndex(name, value, options), blobs: blobLists{container: c}}
@@ -51,8 +53,9 @@ func (x *inBlobs[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], er
 	if err == nil && x.blobs.container == nil {
 		err = errors.New("the container is nil; give one of an account with a blob endpoint")
 	}
+	implementation.Intents = eventual.IntentQueue(nil)
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
-	implementation.Containers = []*container.Client{x.blobs.container}
+	implementation.Containers = []driver.Container{blobstorage.Resource(x.blobs.container)}
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
 	implementation.Fits = func([]driver.Implementation[T]) error { // not in Attach: a second repository also calls Attach, and only then gets an error for the index
 		home := blobowner.Home(host.Table().Account().Identity(), host.Table().Name())

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
@@ -237,7 +238,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 	for where, x := range map[option]*indexentities.Index[employee]{
 		inPartition: indexentities.NewInPartition("lastname", byLastName),
 		outside:     indexentities.NewInTable("lastname", byLastName, nil, &indexentities.Options[employee]{ByPartition: true}),
-		inBlobs:     indexentities.NewInBlobs("lastname", byLastName, account.Container("lists"), &indexentities.Options[employee]{ByPartition: true}),
+		inBlobs:     indexentities.NewInBlobs("lastname", byLastName, blobstorage.Container(account, "lists"), &indexentities.Options[employee]{ByPartition: true}),
 	} {
 		x = x.In("Sales")
 		_, keys := x.Keys(ctx, compoundkey.String("Jones"))

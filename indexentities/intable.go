@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -30,6 +31,7 @@ func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, t
 
 func (x *inTable[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.definition.Attach(host)
+	implementation.Intents = eventual.IntentQueue(nil)
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Tables = []*tables.Table{x.table}
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}

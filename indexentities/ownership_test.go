@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -43,7 +44,7 @@ func TestForgedPlaces(t *testing.T) {
 			harness.Must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
 			content := "Sales\tempid_000001\n"
 			count := "1"
-			blob := p.account.Container(w.container).NewBlockBlobClient("other/Sales/Jones")
+			blob := blobstorage.Container(p.account, w.container).NewBlockBlobClient("other/Sales/Jones")
 			_, err := blob.Upload(ctx, streaming.NopCloser(strings.NewReader(content)), &blockblob.UploadOptions{Metadata: map[string]*string{"tpcount": &count}})
 			harness.Must[any](t)(nil, err)
 			rows := p.account.Table(w.table).Entities()
@@ -53,7 +54,7 @@ func TestForgedPlaces(t *testing.T) {
 			for _, place := range places {
 				body := map[string]any{"id": "FORGED", "repository": w.table, "partition": "Sales", "row": "empid_000009", "outside": map[string][]string{"lastname": {place}}}
 				text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
-				_, err := p.account.Queue(p.queue.Name()).EnqueueMessage(ctx, base64.StdEncoding.EncodeToString(text), nil)
+				_, err := eventual.QueueService(p.account).NewQueueClient(p.queue.Name()).EnqueueMessage(ctx, base64.StdEncoding.EncodeToString(text), nil)
 				harness.Must[any](t)(nil, err)
 			}
 			harness.Must[any](t)(nil, harness.PoisonAll(ctx, s, p.queue))

@@ -22,7 +22,7 @@ func TestKeyOfADeadHolder(t *testing.T) {
 	if err := moves(1, "b")(ctx, p.repo); err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.queue.Account().Queue(w.queue).DequeueMessage(ctx, &azqueue.DequeueMessageOptions{VisibilityTimeout: to.Ptr[int32](60)})
+	got, err := eventual.QueueService(p.queue.Account()).NewQueueClient(w.queue).DequeueMessage(ctx, &azqueue.DequeueMessageOptions{VisibilityTimeout: to.Ptr[int32](60)})
 	if err != nil || len(got.Messages) != 1 {
 		t.Fatalf("%d messages, %v", len(got.Messages), err)
 	}

@@ -73,11 +73,11 @@ func Example() {
 	if err := s.hire(ctx); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(store.Intents(), nil, nil)
+	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := worker.Drain(ctx); err != nil { // a service calls store.Run, which finishes what a crash has left
+	if _, err := worker.Drain(ctx); err != nil { // a service calls eventual.Run, which finishes what a crash has left
 		log.Fatal(err)
 	}
 	for e, err := range s.byEmail.Range(ctx, compoundkey.Prefix("j")) {
@@ -104,7 +104,7 @@ func ExampleIndex_Verified() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(store.Intents(), nil, nil)
+	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -47,7 +47,7 @@ func (k kind) carrier(queue *eventual.Queue) intents.RunnerCloser {
 	if k.background {
 		open = 64
 	}
-	return eventual.RunnerOf(rows.Open, queue, open)
+	return intents.Of((*handle.Any)(queue)).Runner(open)
 }
 
 // world is where the tests' processes work: names, and how they keep employees.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/keyindex"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -78,6 +79,7 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	if x.group != nil {
 		err = keyindex.ErrInGroup(*x.group)
 	}
+	implementation.Intents = eventual.IntentQueue(nil)
 	implementation.Outside = &driver.Outside[T]{Table: x.table,
 		Owns:   func(key tables.Key) bool { return x.index.Owns(key.Partition) },
 		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}

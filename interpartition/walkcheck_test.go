@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -48,7 +49,7 @@ func (w *walked) check(ctx context.Context, s *storagetest.Service) error {
 func lengths(ctx context.Context, p *process, queues ...string) ([]int, error) {
 	var lengths []int
 	for _, name := range queues {
-		properties, err := p.queue.Account().Queue(name).GetProperties(ctx, nil)
+		properties, err := eventual.QueueService(p.queue.Account()).NewQueueClient(name).GetProperties(ctx, nil)
 		if err != nil {
 			return nil, err
 		}

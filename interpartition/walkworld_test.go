@@ -112,7 +112,7 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) explore.Interleavin
 	w.table, w.queue = "Employees", "intents"
 	w.came, w.gone = map[string]bool{}, map[string]error{}
 	p := harness.Must[*process](t)(w.start(s))
-	poison := p.queue.Account().Queue(w.queue + "-poison")
+	poison := eventual.QueueService(p.queue.Account()).NewQueueClient(w.queue + "-poison")
 	_, err := poison.Create(t.Context(), nil)
 	for _, err := range []error{err, p.repo.Table().Create(t.Context()), p.queue.Create(t.Context())} {
 		if err != nil {

@@ -47,7 +47,7 @@ func (b *blobs) containerName() string {
 	return path.Base(address)
 }
 
-const errForeignClient = "the container's client was not made by Account.Container; use that, since only its requests stop when the lease of an intent ends"
+const errForeignClient = "the container's client was not made by blobstorage.Container; use that, since only its requests stop when the lease of an intent ends"
 
 // commit stores a blob with one request that makes all of it visible at once. If the response is lost, or the service refuses a retry
 // because the blob exists, commit compares length and hash: since no name is used twice, an equal blob is the one that it has sent.

@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -35,7 +36,7 @@ func open(ctx context.Context, account *tables.Account) (*patterns.Repository[Em
 	if err != nil {
 		return nil, nil, err
 	}
-	photos := store.Container("employee-files")
+	photos := blobstorage.Open(store, "employee-files")
 	photo := largeentities.NewProperty[Employee]("Photo", photos, &largeentities.Options{ContentType: "image/jpeg"})
 	video := largeentities.NewStream("Video", func(e *Employee) *largeentities.Stream { return &e.Video }, photos, nil)
 	employees, err := patterns.NewRepository(store.Table("LargeEmployees"), patterns.Schema[Employee]{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -102,7 +103,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{account: account, queue: queue, blobs: account.Container(w.container)}
+	p := &process{account: account, queue: queue, blobs: blobstorage.Container(account, w.container)}
 	options := w.options
 	if options.Threshold == 0 {
 		options.Threshold = threshold

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -17,7 +18,7 @@ func TestMessagesHoldNoValue(t *testing.T) {
 	w := (&world{async: true}).open(t, s)
 	p := harness.Must[*process](t)(w.start(s))
 	ok(t, p.repo.Insert(ctx, withAll(1)))
-	peeked, err := p.account.Queue(p.queue.Name()).PeekMessage(ctx, nil)
+	peeked, err := eventual.QueueService(p.account).NewQueueClient(p.queue.Name()).PeekMessage(ctx, nil)
 	ok(t, err)
 	text := harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText))
 	if !strings.Contains(string(text), w.table+"/Photo/") {

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -79,7 +80,7 @@ func TestForeignClient(t *testing.T) {
 	w := (&world{}).open(t, s)
 	p := harness.Must[*process](t)(w.start(s))
 	foreign := harness.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
-	for name, c := range map[string]*container.Client{"foreign": foreign, "missing": p.account.Container("missing-container")} {
+	for name, c := range map[string]*container.Client{"foreign": foreign, "missing": blobstorage.Container(p.account, "missing-container")} {
 		repo, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")},
 			largeentities.NewProperty[employee]("Photo", c, &largeentities.Options{Threshold: -1}))
 		ok(t, err)
@@ -142,9 +143,9 @@ func TestDelegatedURL(t *testing.T) {
 		bearer{}, &tables.AccountOptions{ClientOptions: options}))
 	signed := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(account.Endpoints(), "sv=2026-01-01&sig=x", &tables.AccountOptions{ClientOptions: options}))
 	for name, o := range map[string]*largeentities.Options{"service": {Account: account}, "nobody": {Account: signed}, "another": nil} {
-		x := largeentities.NewProperty[employee]("Photo", account.Container(w.container), o)
+		x := largeentities.NewProperty[employee]("Photo", blobstorage.Container(account, w.container), o)
 		if name == "another" {
-			x = largeentities.NewProperty[employee]("Photo", harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("fabrikam"), bearer{}, nil)).Container(w.container), nil)
+			x = largeentities.NewProperty[employee]("Photo", blobstorage.Container(harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("fabrikam"), bearer{}, nil)), w.container), nil)
 		}
 		_, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")}, x)
 		ok(t, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -32,7 +33,7 @@ func (p *process) forge(t testing.TB, repository string, entity tables.Key, outs
 	t.Helper()
 	body := map[string]any{"id": "FORGED", "repository": repository, "partition": entity.Partition, "row": entity.Row, "outside": outside}
 	text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
-	_, err := p.account.Queue(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)
+	_, err := eventual.QueueService(p.account).NewQueueClient(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)
 	ok(t, err)
 }
 
@@ -287,7 +288,7 @@ func TestBlobThatIsNoLongerOurs(t *testing.T) {
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
 		&tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}))
-	blobs := account.Container(w.container)
+	blobs := blobstorage.Container(account, w.container)
 	deleted := 0
 	outbox := eventual.OnCommit("published", func(_ context.Context, c eventual.Commit[employee]) error {
 		if c.Entity == nil {

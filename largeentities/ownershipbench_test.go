@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -29,7 +30,7 @@ func ownedBlobs(b *testing.B, s *storagetest.Service, n, size int) (*blobs, []*p
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := account.Container(s.ContainerName(b))
+	c := blobstorage.Container(account, s.ContainerName(b))
 	if _, err := c.Create(b.Context(), nil); err != nil {
 		b.Fatal(err)
 	}

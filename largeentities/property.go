@@ -11,6 +11,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
@@ -29,8 +31,8 @@ type Property[T any] struct {
 }
 
 // NewProperty makes the pattern for a property whose field is a []byte, a string, or of another type that is
-// stored as a string. name is the stored name of the property. container comes from Store.Container or
-// Account.Container and may be in another account; Store.Create creates it. The repository needs a table of a
+// stored as a string. name is the stored name of the property. container comes from blobstorage.Open or
+// blobstorage.Container and may be in another account; Store.Create creates it. The repository needs a table of a
 // patterns.Store.
 func NewProperty[T any](name string, c *container.Client, options *Options) *Property[T] {
 	x := &Property[T]{name: name, container: c}
@@ -50,7 +52,7 @@ func NewStream[T any](name string, field func(*T) *Stream, c *container.Client, 
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (p *Property[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	s, err := p.spillOf(host)
-	return driver.Implementation[T]{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []*container.Client{p.container}, Fits: s.fits,
+	return driver.Implementation[T]{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []driver.Container{blobstorage.Resource(p.container)}, Intents: eventual.IntentQueue(nil), Fits: s.fits,
 		Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile),
 		Transform: &driver.Transform[T]{Stage: driver.StageSpill, Store: s.store, Load: s.load, Streams: p.streams,
 			Filterable: func(property string) bool { return property != p.name }},
@@ -102,7 +104,7 @@ func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 	s = &spill[T]{host: host, name: p.name, field: p.field}
 	switch {
 	case p.container == nil:
-		return s, errors.New("the container is nil; give one of Account.Container, which needs an account with a blob endpoint")
+		return s, errors.New("the container is nil; give one of blobstorage.Container, which needs an account with a blob endpoint")
 	case p.streams && p.field == nil:
 		return s, errors.New("the function that returns the Stream is nil; give one")
 	}

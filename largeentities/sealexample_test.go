@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -27,7 +28,7 @@ func sealedXRays(store *patterns.Store, registry *encryption.Registry) (*pattern
 	if err != nil {
 		return nil, err
 	}
-	xray := largeentities.NewProperty[patient]("XRay", store.Container("xrays"), &largeentities.Options{Sealer: sealer})
+	xray := largeentities.NewProperty[patient]("XRay", blobstorage.Open(store, "xrays"), &largeentities.Options{Sealer: sealer})
 	return patterns.NewRepository(store.Table("Patients"), patterns.Schema[patient]{Key: func(p *patient) tables.Key {
 		return tables.Key{Partition: p.Ward, Row: compoundkey.Join("patient", compoundkey.Int(p.ID, 6))}
 	}}, xray)

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -37,7 +38,7 @@ func loseIntents(t *testing.T, w *world, s *storagetest.Service, n int) *process
 			t.Fatalf("%v", err)
 		}
 	}
-	_, err := p.account.Queue(w.queue).ClearMessages(t.Context(), nil)
+	_, err := eventual.QueueService(p.account).NewQueueClient(w.queue).ClearMessages(t.Context(), nil)
 	ok(t, err)
 	return p
 }
@@ -201,7 +202,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 		ok(t, p.repo.Insert(ctx, e), drainNow(ctx, p))
 		e.Email, e.Photo = "jones", large("b")
 		ok(t, p.repo.Replace(ctx, e))
-		_, err := p.account.Queue(w.queue).ClearMessages(ctx, nil)
+		_, err := eventual.QueueService(p.account).NewQueueClient(w.queue).ClearMessages(ctx, nil)
 		ok(t, err)
 		s.Wait(2 * grace)
 		if r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 1 || r.Referenced != 1 {
@@ -276,7 +277,7 @@ func TestSweepOfOneOfTwoRepositories(t *testing.T) {
 		account := harness.Must[*process](t)(w.start(s)).account
 		open := func(name string, schema patterns.Schema[employee]) (*patterns.Repository[employee], *largeentities.Property[employee]) {
 			schema.Name, schema.Key = name, keyOf
-			photo := largeentities.NewProperty[employee]("Photo", account.Container(w.container), &largeentities.Options{Threshold: threshold})
+			photo := largeentities.NewProperty[employee]("Photo", blobstorage.Container(account, w.container), &largeentities.Options{Threshold: threshold})
 			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}))
 			return harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, photo)), photo
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -18,7 +19,7 @@ import (
 )
 
 // SignedURL returns a URL with which anybody can read the blob of the entity's value, and nothing else, until expiry,
-// which is at most 7 days from now. Options.Account signs it by Account.SignBlob. The URL is a secret: do not log it.
+// which is at most 7 days from now. Options.Account signs it by blobstorage.Sign. The URL is a secret: do not log it.
 // SignedURL returns tables.ErrNotFound if the entity has no value or holds it in its row, tables.ErrConflict if the
 // blob does not exist, and tables.ErrGarbled if the blob belongs to another entity. When the value is replaced, the
 // URL stops working. Requests: 2; with a token credential 3.
@@ -48,7 +49,7 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 	if ptr.sealed {
 		return "", errs.Wiringf(op, "", "the blob is sealed, so a URL would return ciphertext; read the value with the Property")
 	}
-	signed, err := account.SignBlob(ctx, address.ContainerName, ptr.name, expiry)
+	signed, err := blobstorage.Sign(ctx, account, address.ContainerName, ptr.name, expiry)
 	if err != nil {
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -14,7 +15,7 @@ import (
 
 // openWeb opens the log of the web servers, with its container.
 func openWeb(ctx context.Context, account *tables.Account, containerName string) *logdata.Log {
-	container := account.Container(containerName)
+	container := blobstorage.Container(account, containerName)
 	if _, err := container.Create(ctx, nil); err != nil {
 		log.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -25,7 +26,7 @@ func containerOf(s *storagetest.Service, name string) (*container.Client, error)
 	if err != nil {
 		return nil, err
 	}
-	return account.Container(name), nil
+	return blobstorage.Container(account, name), nil
 }
 
 // newContainer makes a container of the service.

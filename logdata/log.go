@@ -41,7 +41,7 @@ type Log struct {
 	period    time.Duration
 }
 
-// New makes a Log. The container must be made by Account.Container, and must exist. The names of the blobs begin with
+// New makes a Log. The container must be made by blobstorage.Container, and must exist. The names of the blobs begin with
 // prefix, such as "web/frontend"; other blobs may share the prefix. New makes no request.
 func New(c *container.Client, prefix string, options *Options) (*Log, error) {
 	const op = "New"
@@ -50,7 +50,7 @@ func New(c *container.Client, prefix string, options *Options) (*Log, error) {
 		period = options.Period
 	}
 	if c == nil {
-		return nil, errs.Wiringf(op, "", "the container is nil; make it with Account.Container of an account with a blob endpoint")
+		return nil, errs.Wiringf(op, "", "the container is nil; make it with blobstorage.Container of an account with a blob endpoint")
 	}
 	if err := checkPrefix(prefix); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)

@@ -188,7 +188,7 @@ func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, 
 	})
 }
 
-// etagOf returns the ETag of a response. A client of Account.Container records it in the Exchange; for other clients,
+// etagOf returns the ETag of a response. A client of blobstorage.Container records it in the Exchange; for other clients,
 // etagOf returns told, the ETag in the SDK's result.
 func etagOf(ex *wire.Exchange, told *azcore.ETag) *azcore.ETag {
 	if text := ex.Header.Get("ETag"); text != "" {
@@ -280,7 +280,7 @@ func failure(op, name string, err error, unknown bool) error {
 }
 
 // unsure reports whether the failed write, or an earlier attempt by the SDK, may have been applied. It is always true for
-// a client that Account.Container has not made, since such a client does not record attempts.
+// a client that blobstorage.Container has not made, since such a client does not record attempts.
 func unsure(ex *wire.Exchange) bool {
 	return ex.Last == wire.OutcomeNone || ex.Lost() || ex.EarlierUnknown()
 }

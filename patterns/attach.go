@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/handle"
+	"github.com/tablepatterns/tablepatterns/internal/stores"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -40,7 +41,13 @@ func (r *Repository[T]) attach(attached []Pattern[T]) error {
 				return fmt.Errorf("pattern %q: %w", p.Name, err)
 			}
 		}
-		r.engine.Patterns = append(r.engine.Patterns, erased(p, r.engine.Table))
+		e := erased(p, r.engine.Table)
+		for _, c := range p.Containers {
+			if container, ok := handle.Any(c).Value().(stores.Entry); ok {
+				e.Containers = append(e.Containers, container)
+			}
+		}
+		r.engine.Patterns = append(r.engine.Patterns, e)
 	}
 	return nil
 }
@@ -92,7 +99,7 @@ func (r *Repository[T]) release(n int) {
 
 // erased adapts an implementation to the engine, which does not know T.
 func erased[T any](p *driver.Implementation[T], table *core.Table) *engine.Pattern {
-	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last, Containers: p.Containers}
+	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last}
 	for _, t := range p.Tables {
 		e.Tables = append(e.Tables, (*core.Table)(t))
 	}
@@ -185,7 +192,7 @@ func as[T any](v any) *T {
 	return typed
 }
 
-// Async returns a pattern that leaves its effects outside of the partition to the workers (see Store.Run): a
+// Async returns a pattern that leaves its effects outside of the partition to the workers (see eventual.Run): a
 // write does not wait for the effects, and rows of the pattern are stale until a worker has applied them.
 // Without Async, the writer applies the effects before it returns. Some patterns of a repository can have Async
 // and others not. Even with Async, the keys of a Unique index are reserved before the entity is written, so a

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -102,7 +103,7 @@ func TestReturnsBeforeClose(t *testing.T) {
 		}
 		g.open()
 		harness.Check(t, store.Close(t.Context()))
-		if n, err := store.Intents().Length(t.Context()); n != 0 || err != nil {
+		if n, err := eventual.Intents(store).Length(t.Context()); n != 0 || err != nil {
 			t.Errorf("%d messages are left, %v", n, err)
 		}
 		g.count()
@@ -163,7 +164,7 @@ func TestAsyncByPattern(t *testing.T) {
 	if _, err := later.In(partition).Get(t.Context(), key); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the other index: %v", err)
 	}
-	harness.Check(t, harness.DrainNow(t.Context(), store.Intents()))
+	harness.Check(t, harness.DrainNow(t.Context(), eventual.Intents(store)))
 	harness.Must[*person](t)(later.In(partition).Get(t.Context(), key))
 	harness.Check(t, store.Close(t.Context()))
 	if g.count() == 0 {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -88,17 +90,17 @@ func openOrderService(account *tables.Account, wrapper encryption.KeyWrapper) (s
 	}, s.byEmail, patterns.Async(names.Source()), encryption.New[Buyer]("seal", keys, nil)); err != nil {
 		return nil, err
 	}
-	invoice := largeentities.NewProperty[Order]("Invoice", s.store.Container("invoices"), nil)
+	invoice := largeentities.NewProperty[Order]("Invoice", blobstorage.Open(s.store, "invoices"), nil)
 	if s.orders, err = patterns.NewRepository(s.store.Table("Orders"), patterns.Schema[Order]{Key: orderKey, Rows: compoundkey.Starting("order")},
 		s.byStatus, names.Holder(), invoice); err != nil {
 		return nil, err
 	}
 	archived, err := patterns.NewRepository(s.store.Table("ArchivedOrders"), patterns.Schema[Order]{Key: orderKey, Rows: compoundkey.Starting("order")},
-		largeentities.NewProperty[Order]("Invoice", s.store.Container("archived-invoices"), nil))
+		largeentities.NewProperty[Order]("Invoice", blobstorage.Open(s.store, "archived-invoices"), nil))
 	if err != nil {
 		return nil, err
 	}
-	if s.archive, err = archive.New(s.store.Intents(), "archive-orders", s.orders, archive.ToRepository(archived, nil), nil); err != nil {
+	if s.archive, err = archive.New(eventual.Intents(s.store), "archive-orders", s.orders, archive.ToRepository(archived, nil), nil); err != nil {
 		return nil, err
 	}
 	s.events, err = logtail.New(s.store.Table("Events"), logtail.Schema[Event]{Partition: func(e *Event) string { return e.Tenant }})
@@ -117,7 +119,7 @@ func Example_orderService() {
 		log.Fatal(err)
 	}
 	ended := make(chan error)
-	go func() { ended <- s.store.Run(ctx, nil) }()
+	go func() { ended <- eventual.Run(ctx, s.store, nil) }()
 
 	ann := &Buyer{Tenant: "contoso", ID: "7", Name: "Ann", Email: "Ann@contoso.com", TaxID: "DE 123"}
 	order := &Order{Tenant: "contoso", ID: "2024-1", Status: "placed", Buyer: "7", Invoice: []byte("%PDF")}

@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -51,7 +52,7 @@ func ExampleStore() {
 		log.Fatal(err)
 	}
 	ended := make(chan error)
-	go func() { ended <- store.Run(ctx, nil) }()
+	go func() { ended <- eventual.Run(ctx, store, nil) }()
 
 	if err := customers.Insert(ctx, &Customer{Region: "West", Number: 7, Email: "June@contoso.com"}); err != nil {
 		log.Fatal(err)

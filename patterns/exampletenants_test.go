@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -31,7 +32,7 @@ type tenant struct {
 
 func openTenants(account *tables.Account, names ...string) (t *tenants, err error) {
 	t = &tenants{names: names, open: map[string]*tenant{}}
-	t.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{OpenRepository: func(table string) error {
+	t.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(table string) error {
 		_, err := t.of(table)
 		return err
 	}})

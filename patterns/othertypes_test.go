@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
@@ -191,7 +192,7 @@ func TestNamesOfPatterns(t *testing.T) {
 		return indexentities.NewInPartition("customer", text)
 	}
 	blobs := func(s *patterns.Store) patterns.Pattern[acmeOrder] {
-		return indexentities.NewInBlobs("customer", text, s.Container("lists"), nil)
+		return indexentities.NewInBlobs("customer", text, blobstorage.Open(s, "lists"), nil)
 	}
 	for _, c := range []struct {
 		name            string

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -41,7 +42,7 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &composed{copies: account.Table(w.copies), spill: &spilled{property: "Photo", over: 100, blobs: account.Container(w.container)}}
+	c := &composed{copies: account.Table(w.copies), spill: &spilled{property: "Photo", over: 100, blobs: blobstorage.Container(account, w.container)}}
 	if c.queue, err = eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: composedVisibility}); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -31,7 +32,7 @@ func TestRequestCountsOfRebuildOutside(t *testing.T) {
 			return indexentities.NewInTable("city", city, nil, nil)
 		})
 		rebuildCounted(t, fmt.Sprintf("blobs-%d", size.partitions), n, int(size.partitions), size.blobs, func(store *patterns.Store) patterns.Pattern[person] {
-			return indexentities.NewInBlobs("city", city, store.Container(fmt.Sprintf("lists%d", size.partitions)), nil)
+			return indexentities.NewInBlobs("city", city, blobstorage.Open(store, fmt.Sprintf("lists%d", size.partitions)), nil)
 		})
 	}
 }

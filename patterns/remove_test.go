@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -109,7 +110,7 @@ func TestRemoveUnattachedRefuses(t *testing.T) {
 		"the name is given twice":                       {patterns: []patterns.Pattern[person]{nameIndex(), nameIndex()}},
 		"pattern number 1 is nil":                       {patterns: []patterns.Pattern[person]{nil}},
 		"already belongs to a repository on table Othe": {patterns: []patterns.Pattern[person]{bound}},
-		"the pattern stores blobs": {patterns: []patterns.Pattern[person]{indexentities.NewInBlobs("city", emailPart, w.store.Container("lists"),
+		"the pattern stores blobs": {patterns: []patterns.Pattern[person]{indexentities.NewInBlobs("city", emailPart, blobstorage.Open(w.store, "lists"),
 			nil)}},
 		"Lag is":              {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Lag: 1}},
 		"JobOptions.Patterns": {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Patterns: []string{"email"}}},

@@ -79,11 +79,14 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 		return nil, errs.Wiringf(op, "", "Schema.Key is nil, and %w", err)
 	}
 	r := &Repository[T]{engine: &engine.Engine{Table: (*core.Table)(table), Codec: (*core.Codec)(codec), Names: codec.PropertyNames(),
-		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, Intents: runnerOf((*core.Table)(table)), MaxAttempts: s.MaxAttempts}}}
+		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
 		return nil, errs.Wiringf(op, "", "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}
 	if err := r.attach(attached); err != nil {
+		return nil, errs.Wiringf(op, "", "%w", err)
+	}
+	if r.engine.Schema.Intents, err = r.runner(); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if err := r.engine.Compose(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -57,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	a := harness.Account(t)
 	w := &world{log: &intentLog{}, sealed: &sealed{property: "Salary"}}
-	blobs := a.Container(storagetest.Open(t).ContainerName(t))
+	blobs := blobstorage.Container(a, storagetest.Open(t).ContainerName(t))
 	if _, err := blobs.Create(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}

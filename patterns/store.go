@@ -6,43 +6,54 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/internal/stores"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/eachof"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Store gives access to everything that a program stores in one storage account. The program opens its tables,
-// queues and containers with the Store's methods, so Create can create those that are missing. The Store has a
-// queue on which repositories put the intents of changes with effects outside of their partition; Run is the
-// worker that finishes the changes of processes that died. Open only one Store of each name in a process: a
-// worker postpones intents of repositories that belong to another Store. A Store is safe for concurrent use.
-type Store struct {
-	account *tables.Account
-	prefix  string
-	intents *eventual.Queue      // nil if the account has no queue endpoint
-	runner  intents.RunnerCloser // of intents
+// Store gives access to everything that a program stores in one storage account. The program opens its tables
+// with the Store's methods, its containers with blobstorage.Open and its queues with eventual.OpenQueue, so Create
+// can create those that are missing. If a pattern has effects outside of the partition, the Store has a queue on
+// which repositories put the intents of such changes; eventual.Run is the worker that finishes the changes of
+// processes that died. Open only one Store of each name in a process: a worker postpones intents of repositories
+// that belong to another Store. A Store is safe for concurrent use.
+type Store handle.Any
 
+// root is the contents of a Store.
+type root struct {
+	account    *tables.Account
+	prefix     string
+	intents    string // the full name of the queue of intents
+	queueing   stores.Options
 	checkReady bool // StoreOptions.CheckReady
 
-	uses readiness.Register
+	uses stores.Register
 
 	mu      sync.Mutex
+	queue   stores.Queue     // nil until a package that needs it opens it
 	engines []*engine.Engine // of the store's repositories
+}
+
+// root returns the contents, nil for a Store that NewStore has not made.
+func (s *Store) root() *root {
+	if s == nil {
+		return nil
+	}
+	of, _ := (*handle.Any)(s).Value().(*root)
+	return of
 }
 
 // StoreOptions are the options of NewStore; nil is the same as the zero value.
@@ -51,29 +62,33 @@ type StoreOptions struct {
 	// environments. It consists of ASCII letters and digits and begins with a letter. Queues and containers get it in lower case,
 	// with a hyphen after it.
 	Prefix string
-	// Intents are the options of the queue of intents.
-	Intents eventual.QueueOptions
+	// Intents opens the queue of intents: set it to what eventual.IntentQueue returns to give the queue options, and for an
+	// OpenRepository. By default the first pattern that needs the queue opens it, without options.
+	Intents driver.IntentQueue
 	// MaxOpenIntents is the maximum number of intents that are closed in the background after their changes
 	// have returned (default 64). To close an intent, the library reads the entities again and deletes the
 	// message. Otherwise a change closes its intent before it returns: for example when the limit is reached, when the
 	// change was refused, in a handler or an outbox, or after Store.Close. A negative limit makes every change do so.
 	MaxOpenIntents int
-	// CheckReady makes Run call Ready first, and return the error of Ready (default false: Run logs failed
-	// polls, and polls again).
+	// CheckReady makes eventual.Run call Ready first, and return the error of Ready (default false: Run logs
+	// failed polls, and polls again).
 	CheckReady bool
 	// OpenRepository makes the repositories of tables that are made at run time, such as one for each tenant.
-	// Run calls it to finish a change in a repository that this process has not made yet. name is that
+	// eventual.Run calls it to finish a change in a repository that this process has not made yet. It needs Intents. name is that
 	// repository's Schema.Name, by default the name of its table. The function calls NewRepository with a table
 	// from Store.RunTimeTable, in the same way as the program does when it opens a tenant. It must return an
-	// error for a name that the program does not know, since names come from messages and may be forged. Run
+	// error for a name that the program does not know, since names come from messages and may be forged. eventual.Run
 	// calls it for one name at a time. A repository stays in the Store until the process ends. If
 	// OpenRepository is nil or returns an error, the change waits for a worker that knows the repository, up to
 	// WorkerOptions.PostponeTimeout; then its message is poisoned.
 	OpenRepository func(name string) error
 }
 
-// defaultOpenIntents is the default of StoreOptions.MaxOpenIntents.
-const defaultOpenIntents = 64
+const (
+	defaultOpenIntents = 64 // the default of StoreOptions.MaxOpenIntents
+	intentsSuffix      = "-intents"
+	longestSuffix      = "-poison" // of the storage queues and the container that belong to the queue
+)
 
 // NewStore opens a store. The name of its queue of intents is name followed by "-intents", so name must consist
 // of characters that a queue's name can have. Programs that share repositories must use the same name, and
@@ -83,7 +98,10 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	if options == nil {
 		options = &StoreOptions{}
 	}
-	s := &Store{account: account, prefix: options.Prefix, checkReady: options.CheckReady}
+	s := &root{account: account, prefix: options.Prefix, checkReady: options.CheckReady,
+		queueing: stores.Options{OpenRepository: options.OpenRepository, MaxOpen: cmp.Or(options.MaxOpenIntents, defaultOpenIntents)}}
+	s.intents = s.Lower(name + intentsSuffix)
+	opener := stores.Opener(options.Intents)
 	switch {
 	case account == nil || account.TableService() == nil:
 		return nil, errs.Wiringf(op, "", "the account is nil, or was not made by tables.NewAccount")
@@ -91,39 +109,39 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 		return nil, errs.Wiringf(op, "", "the store's name is empty; give the program's name, such as \"contoso\"")
 	case s.prefix != "" && rows.CheckTableName(s.prefix+"Table") != nil:
 		return nil, errs.Wiringf(op, "", "StoreOptions.Prefix is %q; it must have at most 58 characters, only ASCII letters and digits, and begin with a letter", s.prefix)
-	case resource.CheckName(s.lower(name+"-intents")) != nil:
-		return nil, errs.Wiringf(op, "", "the store's name is %q, and its queue would be %q; use lower-case letters, digits and single hyphens, such as \"contoso\"", name, s.lower(name+"-intents"))
-	case account.QueueService() == nil:
-		return s, nil
+	case resource.CheckName(s.intents+longestSuffix) != nil:
+		return nil, errs.Wiringf(op, "", "the store's name is %q, and its queues would be %q and %q; use lower-case letters, digits and single hyphens, such as \"contoso\", so that they have at most 63 characters", name, s.intents, s.intents+longestSuffix)
+	case options.OpenRepository != nil && opener.IsZero():
+		return nil, errs.Wiringf(op, "", "StoreOptions.OpenRepository is set without Intents, the queue of the repositories that it makes; set Intents to eventual.IntentQueue(nil)")
 	}
-	queue, err := eventual.NewQueue(account, s.lower(name+"-intents"), &options.Intents)
+	queue, err := s.Intents(opener)
 	if err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
-	eventual.OpenRepositories(rows.Open, queue, options.OpenRepository)
-	s.intents, s.runner = queue, eventual.RunnerOf(rows.Open, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
-	if options.OpenRepository != nil {
-		s.knowQueue(queue) // repositories that are made later need the queue
+	if queue != nil && options.OpenRepository != nil {
+		s.Know(queue.Entry()) // repositories that are made later need the queue
 	}
-	return s, nil
+	made := Store(handle.New(s))
+	return &made, nil
 }
 
 // Account returns the account to which the store belongs.
 func (s *Store) Account() *tables.Account {
-	if s == nil {
-		return nil
+	if of := s.root(); of != nil {
+		return of.account
 	}
-	return s.account
+	return nil
 }
 
 // Table returns a handle for a table of the store; give it to NewRepository and to patterns. With an illegal name every operation
 // returns tables.ErrWiring. Requests: 0.
 func (s *Store) Table(name string) *tables.Table {
-	if s.Account() == nil {
+	of := s.root()
+	if of == nil {
 		return s.Account().Table(name) // the operations of this table return an error that says that it has no account
 	}
-	table := ownedBy(s.account.Table(s.prefix+name), s)
-	s.knowTable((*core.Table)(table))
+	table := ownedBy(of.account.Table(of.prefix+name), of)
+	of.knowTable((*core.Table)(table))
 	return table
 }
 
@@ -132,53 +150,20 @@ func (s *Store) Table(name string) *tables.Table {
 // (see StoreOptions.OpenRepository). Create does not create this table, nor the tables, queues and containers
 // of patterns of its repositories. Give the result of Account.Table as table. Requests: 0.
 func (s *Store) RunTimeTable(table *tables.Table) *tables.Table {
-	return ownedBy(table, runTime{s})
+	return ownedBy(table, runTime{s.root()})
 }
 
 // runTime is the owner of a RunTimeTable.
-type runTime struct{ *Store }
+type runTime struct{ *root }
 
-// Container returns a client for a blob container of the store, or nil if the account has no blob endpoint.
-// Requests: 0.
-func (s *Store) Container(name string) *container.Client {
-	if s.Account() == nil {
-		return nil
-	}
-	c := s.account.Container(s.lower(name))
-	s.knowContainer(c)
-	return c
-}
-
-// Queue returns a handle for a queue of the program's own messages; eventual.NewWorker handles them. Requests: 0.
-func (s *Store) Queue(name string, options *eventual.QueueOptions) (*eventual.Queue, error) {
-	if s.Account() == nil {
-		return eventual.NewQueue(nil, name, options) // the operations of this queue return an error that says what is missing
-	}
-	q, err := eventual.NewQueue(s.account, s.lower(name), options)
-	if err == nil {
-		s.knowQueue(q)
-	}
-	return q, err
-}
-
-// Intents returns the queue of intents, for its length, for its poison queue, and for the movers of package
-// archive; Run also handles their moves. It is nil if the account has no queue endpoint. Store.Create creates
-// the queue if Intents was called before.
-func (s *Store) Intents() *eventual.Queue {
-	if s.intents != nil {
-		s.knowQueue(s.intents)
-	}
-	return s.intents
-}
-
-// Create creates the tables, queues and containers that do not exist: those opened with the store's methods,
+// Create creates the tables, queues and containers that do not exist: those opened with the store,
 // those of the patterns of its repositories and, if a pattern needs it, the queue of intents. Then it stores
 // initial contents that packages need, such as the first data key of an encryption.Registry. Several processes
 // may call Create at once. If one of these steps fails, Create continues with the others and returns the joined
 // errors. Requests: 1 for each table and container; for each queue 3, and 1 more for each shard after the
 // first; for a registry 1, and 3 more for its first data key, one of which goes to the key service.
 func (s *Store) Create(ctx context.Context) error {
-	entries := s.uses.Entries()
+	entries := s.root().uses.Entries()
 	var failures []error
 	for _, late := range []bool{false, true} {
 		var creating []func(context.Context) error
@@ -203,82 +188,69 @@ func (s *Store) Create(ctx context.Context) error {
 // identifies what create stores: if Register gets one name several times, only the first function is called.
 // For a table that Store.Table has not returned, Register does nothing. Requests: 0.
 func Register(table *tables.Table, name string, create func(context.Context) error) {
-	if s, ok := (*core.Table)(table).Owner().(*Store); ok {
-		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: (*core.Account)(table.Account()), Name: name}, Create: create, Late: true})
+	if s, ok := (*core.Table)(table).Owner().(*root); ok {
+		s.uses.Add(stores.Entry{ID: stores.ID{Account: (*core.Account)(table.Account()), Name: name}, Create: create, Late: true})
 	}
-}
-
-// Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose
-// writers died, and applies the effects of patterns attached with Async. At least one process must run it. Call
-// Create before Run, or set StoreOptions.CheckReady: while the queue does not exist, Run logs failed polls.
-// After ctx has ended, Run returns nil; see eventual.Worker.Run. It returns tables.ErrWiring if no repository
-// of the store needs a worker.
-func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
-	if s.intents == nil {
-		return errs.Wiringf("Run", "", "the store has no queue of intents; set Endpoints.Queue of its account")
-	}
-	if !s.uses.Has(queueID(s.intents)) {
-		return errs.Wiringf("Run", "", "no repository of the store has effects outside of its partition, and no mover uses Store.Intents, so there is nothing to do; make the repositories before")
-	}
-	worker, err := eventual.NewWorker(s.intents, nil, options)
-	if err == nil && s.checkReady {
-		err = s.Ready(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	return worker.Run(ctx)
 }
 
 // Close waits until the intents of all changes that have returned are closed. Call it before the program ends.
 // If ctx ends earlier, or the program ends without Close, workers close these intents after the queue's
 // visibility timeout. Nothing is lost, but the effects of patterns attached with Async may be applied that much
-// later. Changes made after Close close their intents before they return. Close does not end Run; the context
-// of Run does.
+// later. Changes made after Close close their intents before they return. Close does not end
+// eventual.Run; the context of Run does.
 func (s *Store) Close(ctx context.Context) error {
-	if s.runner == nil {
-		return nil
+	if queue, _ := s.root().Intents(stores.Opener{}); queue != nil { // opens nothing, so there is no error
+		return queue.Close(ctx)
 	}
-	return s.runner.Close(ctx)
+	return nil
 }
 
-// lower returns the full name of a queue or container.
-func (s *Store) lower(name string) string {
+// Account implements stores.Store.
+func (s *root) Account() *core.Account { return (*core.Account)(s.account) }
+
+// Lower implements stores.Store.
+func (s *root) Lower(name string) string {
 	if s.prefix == "" {
 		return name
 	}
 	return strings.ToLower(s.prefix) + "-" + name
 }
 
-func (s *Store) knowTable(t *core.Table) {
+// Know implements stores.Store.
+func (s *root) Know(e stores.Entry) {
+	for i := range e.Parts {
+		e.Parts[i].Source = cmp.Or(e.Parts[i].Source, s.account.Source())
+	}
+	s.uses.Add(e)
+}
+
+// Intents implements stores.Store.
+func (s *root) Intents(open stores.Opener) (stores.Queue, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queue != nil || open.IsZero() || s.account.Endpoints().Queue == "" {
+		return s.queue, nil
+	}
+	queue, err := open.Open(s.Account(), s.intents, s.queueing)
+	if err == nil {
+		s.queue = queue
+	}
+	return s.queue, err
+}
+
+// Needed implements stores.Store.
+func (s *root) Needed() bool {
+	queue, _ := s.Intents(stores.Opener{}) // opens nothing, so there is no error
+	return queue != nil && s.uses.Has(queue.Entry().ID)
+}
+
+// ChecksReady implements stores.Store.
+func (s *root) ChecksReady() bool { return s.checkReady }
+
+func (s *root) knowTable(t *core.Table) {
 	if t != nil {
-		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: t.Account(), Name: "table " + t.Name()}, Create: t.CreateIfMissing, Parts: []resource.Resource{readiness.OfTable(t)}})
+		s.Know(stores.Entry{ID: stores.ID{Account: t.Account(), Name: "table " + t.Name()}, Create: t.CreateIfMissing, Parts: []resource.Resource{readiness.OfTable(t)}})
 	}
-}
-
-func (s *Store) knowQueue(q *eventual.Queue) {
-	s.uses.Add(readiness.Entry{ID: queueID(q), Create: q.CreateIfMissing, Parts: eventual.ResourcesOf(rows.Open, q)})
-}
-
-func queueID(q *eventual.Queue) readiness.ID {
-	return readiness.ID{Account: (*core.Account)(q.Account()), Name: "queue " + q.Name()}
-}
-
-func (s *Store) knowContainer(c *container.Client) {
-	if c == nil {
-		return
-	}
-	url, _, _ := strings.Cut(c.URL(), "?") // a signature may follow the question mark
-	s.uses.Add(readiness.Entry{ID: readiness.ID{Name: "container " + url}, Parts: []resource.Resource{readiness.OfContainer(c, url, s.account.Source())}, Create: func(ctx context.Context) error {
-		if err := resource.CheckName(path.Base(url)); err != nil {
-			return errs.Invalid("Create", err)
-		}
-		_, err := c.Create(ctx, nil)
-		if err == nil || wire.HasCode(err, "ContainerAlreadyExists") {
-			return nil
-		}
-		return core.ServiceError("Create", url, err)
-	}})
 }
 
 // ownedBy returns another handle for the same table, with this owner.
@@ -287,31 +259,46 @@ func ownedBy(table *tables.Table, owner any) *tables.Table {
 }
 
 // storeOf returns the store that made the table's handle, or nil if Account.Table made it.
-func storeOf(table *core.Table) *Store {
+func storeOf(table *core.Table) *root {
 	switch owner := table.Owner().(type) {
-	case *Store:
+	case *root:
 		return owner
 	case runTime:
-		return owner.Store
+		return owner.root
 	}
 	return nil
 }
 
-// runnerOf returns the runner of the repository's intents, nil if the table has no store or its store has no queue.
-func runnerOf(table *core.Table) intents.Runner {
-	if s := storeOf(table); s != nil {
-		if s.runner == nil {
-			return nil
+// runner returns the runner of the repository's intents, nil if no pattern needs one, if the table has no store, or if the account of
+// its store has no queue.
+func (r *Repository[T]) runner() (intents.Runner, error) {
+	reaching, open := "", stores.Opener{}
+	for _, p := range r.patterns {
+		if p.Outside != nil || p.OutsideKeys != nil {
+			reaching = cmp.Or(reaching, p.Name)
+			if open.IsZero() {
+				open = stores.Opener(p.Intents)
+			}
 		}
-		return s.runner
 	}
-	runner, _ := table.Owner().(intents.Runner) // a test gives its table a runner instead of a store
-	return runner
+	s := storeOf(r.engine.Table)
+	if reaching == "" || s == nil {
+		runner, _ := r.engine.Table.Owner().(intents.Runner) // a test gives its table a runner instead of a store
+		return runner, nil
+	}
+	queue, err := s.Intents(open)
+	if queue == nil && err == nil && s.account.Endpoints().Queue != "" {
+		err = fmt.Errorf("pattern %q has effects outside of the partition and names no queue for their intents; set its Implementation.Intents, or StoreOptions.Intents, to eventual.IntentQueue(nil)", reaching)
+	}
+	if queue == nil {
+		return nil, err
+	}
+	return queue, nil
 }
 
 // refuseOverlap returns an error if another repository of the store could treat the entities, index rows and lists of
 // this repository as its own.
-func (s *Store) refuseOverlap(r *engine.Engine) error {
+func (s *root) refuseOverlap(r *engine.Engine) error {
 	if _, passes := r.Table.Owner().(runTime); s == nil || passes {
 		return nil // the store does not know repositories on a RunTimeTable, so only one order of construction would be an error
 	}
@@ -343,8 +330,8 @@ func (r *Repository[T]) knowAll() {
 	if s == nil {
 		return
 	}
-	if r.engine.ReachesOut() && s.intents != nil {
-		s.knowQueue(s.intents)
+	if queue, _ := s.Intents(stores.Opener{}); queue != nil && r.engine.ReachesOut() {
+		s.Know(queue.Entry())
 	}
 	if _, passes := r.engine.Table.Owner().(runTime); passes {
 		return // Create must not create the resources of a RunTimeTable's patterns, which may include the table itself
@@ -353,15 +340,15 @@ func (r *Repository[T]) knowAll() {
 	s.engines = append(s.engines, r.engine)
 	s.mu.Unlock()
 	s.knowTable(r.engine.Table)
-	for _, p := range r.patterns {
+	for i, p := range r.patterns {
 		if p.Outside != nil {
 			s.knowTable((*core.Table)(p.Outside.Table))
 		}
 		for _, table := range p.Tables {
 			s.knowTable((*core.Table)(table))
 		}
-		for _, c := range p.Containers {
-			s.knowContainer(c)
+		for _, c := range r.engine.Patterns[i].Containers {
+			s.Know(c)
 		}
 	}
 }
@@ -398,7 +385,7 @@ func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run 
 	if o.Partitions != nil || o.Patterns != nil || o.Rows != 0 {
 		return tables.Report{}, errs.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
 	}
-	all := s.enginesByName()
+	all := s.root().enginesByName()
 	job := eachof.Job{Op: op, Names: slices.Sorted(maps.Keys(all)), Resume: o.Resume, Progress: o.Progress}
 	job.Run = func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error) {
 		here := o
@@ -411,7 +398,7 @@ func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run 
 // enginesByName returns the store's repositories under names that are distinct, so that a resumed job continues in the
 // repository in which it has stopped. The repositories' own names can be equal: the default is the table's name, and
 // only repositories with intents must have different names.
-func (s *Store) enginesByName() map[string]*engine.Engine {
+func (s *root) enginesByName() map[string]*engine.Engine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	identity := func(r *engine.Engine) string {
@@ -443,12 +430,12 @@ type Resource struct {
 }
 
 // Resources lists everything that Create creates: the resources of the store's repositories and patterns, and
-// those opened with the store's methods, in the order in which the program has opened them. Use the list in
+// those opened with the store, in the order in which the program has opened them. Use the list in
 // infrastructure code that creates the resources and grants the roles. A queue is listed with its shards, its
 // poison queue and the container of its large bodies. Requests: 0.
 func (s *Store) Resources() []Resource {
 	var all []Resource
-	for _, e := range s.uses.Entries() {
+	for _, e := range s.root().uses.Entries() {
 		for _, part := range e.Parts {
 			all = append(all, Resource{Kind: string(part.Kind), Name: part.Name, Role: part.Kind.Role()})
 		}
@@ -465,7 +452,7 @@ func (s *Store) Resources() []Resource {
 // an entity of the repository; it checks only tables that one request can search completely.
 func (s *Store) Ready(ctx context.Context) error {
 	var checks []func(context.Context) error
-	for _, e := range s.uses.Entries() {
+	for _, e := range s.root().uses.Entries() {
 		for _, part := range e.Parts {
 			checks = append(checks, func(ctx context.Context) error { return readiness.Check(ctx, part) })
 		}
@@ -473,9 +460,10 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err := readiness.All(ctx, checks); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	all := slices.Clone(s.engines)
-	s.mu.Unlock()
-	s.uses.Warn(ctx, all)
+	of := s.root()
+	of.mu.Lock()
+	all := slices.Clone(of.engines)
+	of.mu.Unlock()
+	readiness.Warn(ctx, &of.uses, all)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -29,7 +30,7 @@ func personsIn(t testing.TB, store *patterns.Store) (*patterns.Repository[person
 	t.Helper()
 	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) },
 		&interpartition.Options[person]{ByPartition: true, Table: store.Account().Table("Emails")})
-	photo := largeentities.NewProperty[person]("Photo", store.Account().Container("photos"), nil)
+	photo := largeentities.NewProperty[person]("Photo", blobstorage.Container(store.Account(), "photos"), nil)
 	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail, photo)), byEmail
 }
 
@@ -41,8 +42,8 @@ func TestStoreCreatesWhatIsUsed(t *testing.T) {
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, &requests)
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: "Test"}))
 	repo, _ := personsIn(t, store)
-	letters := harness.Must[*eventual.Queue](t)(store.Queue("letters", nil))
-	store.Container("scans")
+	letters := harness.Must[*eventual.Queue](t)(eventual.OpenQueue(store, "letters", nil))
+	blobstorage.Open(store, "scans")
 	if n := requests.Count(); n != 0 {
 		t.Errorf("%d requests before Create", n)
 	}
@@ -62,7 +63,7 @@ func TestStoreCreatesWhatIsUsed(t *testing.T) {
 	if _, err := letters.Send(t.Context(), "letter", "to Ann", nil); err != nil {
 		t.Error(err)
 	}
-	names := []string{repo.Table().Name(), store.Intents().Name(), letters.Name()}
+	names := []string{repo.Table().Name(), eventual.Intents(store).Name(), letters.Name()}
 	if got := strings.Join(names, " "); got != "TestPersons test-contoso-intents test-letters" {
 		t.Errorf("names are %s", got)
 	}
@@ -130,7 +131,7 @@ func TestStoreRunFinishes(t *testing.T) {
 		harness.WantKind(t, err, tables.ErrNotFound)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- other.Run(ctx, nil) }()
+		go func() { ended <- eventual.Run(ctx, other, nil) }()
 		time.Sleep(5 * time.Minute)
 		if found, err := byEmail.In("red").Get(t.Context(), compoundkey.String("ann@contoso.com")); err != nil || found.Name != "Ann" {
 			t.Errorf("the index has %v, %v", found, err)
@@ -153,7 +154,7 @@ func TestStoreRefuses(t *testing.T) {
 			return patterns.NewStore(account, "contoso", &patterns.StoreOptions{Prefix: "1a"})
 		},
 		"VisibilityTimeout": func() (*patterns.Store, error) {
-			return patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.QueueOptions{VisibilityTimeout: time.Millisecond}})
+			return patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: time.Millisecond})})
 		},
 	} {
 		if _, err := open(); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), name) {
@@ -167,7 +168,7 @@ func TestStoreRefuses(t *testing.T) {
 	}
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
 	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
-	harness.WantKind(t, store.Run(t.Context(), nil), tables.ErrWiring) // nothing has effects outside
+	harness.WantKind(t, eventual.Run(t.Context(), store, nil), tables.ErrWiring) // nothing has effects outside
 }
 
 // TestStoreWithoutQueues: an account without a queue endpoint serves repositories whose patterns stay in the partition.
@@ -211,9 +212,9 @@ func TestStoreThatNobodyMade(t *testing.T) {
 			harness.WantKind(t, store.Table("Persons").Create(t.Context()), tables.ErrWiring)
 			_, err := patterns.NewRepository(store.Table("Persons"), personSchema())
 			harness.WantKind(t, err, tables.ErrWiring)
-			_, err = store.Queue("letters", nil)
+			_, err = eventual.OpenQueue(store, "letters", nil)
 			harness.WantKind(t, err, tables.ErrWiring)
-			if store.Container("photos") != nil {
+			if blobstorage.Open(store, "photos") != nil {
 				t.Error("a container without an account")
 			}
 		})
@@ -228,7 +229,7 @@ func TestInsertBeforeCreate(t *testing.T) {
 	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "create the queue with Store.Create") {
 		t.Errorf("without a queue: %v", err)
 	}
-	if err := store.Intents().Create(t.Context()); err != nil {
+	if err := eventual.Intents(store).Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	err = persons.Insert(t.Context(), ann())

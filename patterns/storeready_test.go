@@ -15,7 +15,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -30,9 +32,9 @@ func TestReady(t *testing.T) {
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), &requests)
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: s.TableName(t)[max(0, len(s.TableName(t))-20):]}))
-	container := store.Container("photos").URL()
+	container := blobstorage.Open(store, "photos").URL()
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
-	letters := harness.Must[interface{ Name() string }](t)(store.Queue("letters", nil))
+	letters := harness.Must[interface{ Name() string }](t)(eventual.OpenQueue(store, "letters", nil))
 	var names []string
 	for _, r := range store.Resources() {
 		names = append(names, r.Name)
@@ -221,14 +223,14 @@ func TestStoreJobs(t *testing.T) {
 func TestStoreCheckReady(t *testing.T) {
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", &patterns.StoreOptions{CheckReady: true}))
 	personsIn(t, store)
-	err := store.Run(t.Context(), nil)
+	err := eventual.Run(t.Context(), store, nil)
 	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "Emails") {
 		t.Errorf("Run returned %v", err)
 	}
 	harness.Check(t, store.Create(t.Context()))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- store.Run(ctx, nil) }()
+	go func() { ended <- eventual.Run(ctx, store, nil) }()
 	stop()
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -242,7 +244,7 @@ func TestStoreContainerName(t *testing.T) {
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, &requests)
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
-	store.Container("my_photos")
+	blobstorage.Open(store, "my_photos")
 	err := store.Create(t.Context())
 	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"my_photos"`) || requests.Count() != 0 {
 		t.Errorf("%v after %d requests", err, requests.Count())
@@ -295,7 +297,7 @@ func TestResourcesHoldNoSignature(t *testing.T) {
 	const signature = "c2VjcmV0"
 	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: "https://contoso.table.core.windows.net", Blob: "https://contoso.blob.core.windows.net"}, "sv=2024-11-04&sp=r&sig="+signature, nil))
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
-	if url := store.Container("photos").URL(); !strings.Contains(url, signature) {
+	if url := blobstorage.Open(store, "photos").URL(); !strings.Contains(url, signature) {
 		t.Fatalf("%s has no signature", url)
 	}
 	if got := fmt.Sprint(store.Resources()); got != "[{container https://contoso.blob.core.windows.net/photos Storage Blob Data Contributor}]" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -38,7 +39,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 		var calls atomic.Int64
 		var byEmail *interpartition.Index[person]
 		var worker *patterns.Store
-		worker = harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", &patterns.StoreOptions{OpenRepository: func(name string) (err error) {
+		worker = harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(name string) (err error) {
 			switch calls.Add(1) {
 			case 1:
 				return errors.New("the list of tenants cannot be read")
@@ -55,7 +56,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 		dieInTenant(t, s, bob)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- worker.Run(ctx, nil) }()
+		go func() { ended <- eventual.Run(ctx, worker, nil) }()
 		time.Sleep(30 * time.Minute)
 		stop()
 		harness.Check(t, <-ended)
@@ -73,7 +74,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 // TestStoreThatOpensRepositories: it has the queue that they will need, before there is one.
 func TestStoreThatOpensRepositories(t *testing.T) {
 	account := storeAccount(t, storagetest.Simulator(t, nil))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", &patterns.StoreOptions{OpenRepository: func(string) error { return nil }}))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(string) error { return nil }}))
 	harness.Check(t, store.Create(t.Context()))
-	harness.WantKind(t, store.Intents().Create(t.Context()), tables.ErrExists)
+	harness.WantKind(t, eventual.Intents(store).Create(t.Context()), tables.ErrExists)
 }

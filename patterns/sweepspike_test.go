@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
@@ -99,7 +100,7 @@ func (w *spikeWorld) open(s *storagetest.Service) (*spikeProcess, error) {
 	p := &spikeProcess{
 		intents: &processIntents{durableIntents: w.intents},
 		email:   intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil),
-		spill:   &spilled{property: "Photo", over: 100, blobs: account.Container(w.container)},
+		spill:   &spilled{property: "Photo", over: 100, blobs: blobstorage.Container(account, w.container)},
 	}
 	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), p.intents), personSchema(),
 		&sealed{property: "Salary", key: w.key}, p.email, halved{}, p.spill, &tally{})

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -36,7 +37,7 @@ func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tabl
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
 	m := &memberRows[C]{x, host}
-	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, OutsideKeys: m.outsideKeys, Reconcile: driver.ReconcileEach(m.reconcile),
+	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, Intents: eventual.IntentQueue(nil), OutsideKeys: m.outsideKeys, Reconcile: driver.ReconcileEach(m.reconcile),
 		Prior: func(v *C, _ tables.Properties) ([]string, error) { return priorParent(x.parentOf, v), nil },
 		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: driver.ReadEach(m.readRow)}}
 	if x.parentOf == nil {

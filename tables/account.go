@@ -1,15 +1,10 @@
 package tables
 
 import (
-	"context"
 	"log/slog"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
-	blobcontainer "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -57,12 +52,17 @@ type AccountOptions struct {
 	// worker's span is linked. These spans replace those of the SDK, so ClientOptions.TracingProvider must be zero:
 	// setting both causes ErrWiring.
 	TracerProvider trace.TracerProvider
+	// Credential is what NewAccountFromEnv uses with AZURE_STORAGE_AUTH_MODE=login, such as the result of
+	// azidentity.NewDefaultAzureCredential. This module does not import azidentity, so that only programs that use it link it. The
+	// other functions ignore Credential.
+	Credential azcore.TokenCredential
 }
 
 // options are the options of the constructors for the core.
 func (o *AccountOptions) core() *core.AccountOptions { return (*core.AccountOptions)(o) }
 
-// Account is a storage account: it makes Table handles and the SDK's clients. It is safe for concurrent use.
+// Account is a storage account: it makes Table handles. Package blobs makes the SDK's clients for its blobs, and package eventual its
+// queues. It is safe for concurrent use.
 type Account core.Account
 
 func (a *Account) core() *core.Account { return (*core.Account)(a) }
@@ -99,7 +99,7 @@ func NewAccountFromConnectionString(connectionString string, options *AccountOpt
 //	AZURE_STORAGE_CONNECTION_STRING
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_SAS_TOKEN
-//	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_AUTH_MODE=login: azidentity's DefaultAzureCredential
+//	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_AUTH_MODE=login: AccountOptions.Credential
 //
 // It returns ErrWiring if more than one of them is set, since a guess could write to the wrong account. Account.Source says which one
 // was used. Requests: 0.
@@ -130,31 +130,8 @@ func (a *Account) Logger() *slog.Logger { return a.core().Logger() }
 // TableService returns the SDK's client for the table service.
 func (a *Account) TableService() *aztables.ServiceClient { return a.core().TableService() }
 
-// QueueService returns the SDK's client for the queue service, nil without a queue endpoint.
-func (a *Account) QueueService() *azqueue.ServiceClient { return a.core().QueueService() }
-
-// BlobService returns the SDK's client for the blob service, nil without a blob endpoint.
-func (a *Account) BlobService() *blobservice.Client { return a.core().BlobService() }
-
-// Queue returns the SDK's client for one queue, nil without a queue endpoint.
-func (a *Account) Queue(name string) *azqueue.QueueClient { return a.core().Queue(name) }
-
-// Container returns the SDK's client for one blob container, nil without a blob endpoint.
-func (a *Account) Container(name string) *blobcontainer.Client { return a.core().Container(name) }
-
 // String returns the table endpoint and Source, never a credential.
 func (a *Account) String() string { return a.core().String() }
 
 // LogValue returns the text of String, for log/slog.
 func (a *Account) LogValue() slog.Value { return a.core().LogValue() }
-
-// SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until expiry: a
-// shared access signature. expiry is at most 7 days from now. The address is a secret: do not log it. It works over
-// https only, unless the account's own endpoint is http. An account with a shared key signs with that key. An account
-// with a token credential signs with a user delegation key; its credential needs the role Storage Blob Delegator. An
-// account that was made from a shared access signature cannot sign: SignBlob returns ErrWiring.
-//
-// Requests: 0; with a token credential 1.
-func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry time.Time) (string, error) {
-	return a.core().SignBlob(ctx, container, blob, expiry)
-}

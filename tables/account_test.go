@@ -19,6 +19,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -244,7 +246,7 @@ func useClients(t *testing.T, a *tables.Account) {
 	if _, err := a.TableService().NewListTablesPager(nil).NextPage(ctx); err != nil {
 		t.Error(err)
 	}
-	queue := a.Queue(storagetest.Open(t).QueueName(t))
+	queue := eventual.QueueService(a).NewQueueClient(storagetest.Open(t).QueueName(t))
 	if _, err := queue.Create(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +260,7 @@ func useClients(t *testing.T, a *tables.Account) {
 	if _, err := queue.Delete(ctx, nil); err != nil {
 		t.Error(err)
 	}
-	container := a.Container(storagetest.Open(t).ContainerName(t))
+	container := blobstorage.Container(a, storagetest.Open(t).ContainerName(t))
 	if _, err := container.Create(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +274,7 @@ func useClients(t *testing.T, a *tables.Account) {
 
 func TestAccountWithoutOtherServices(t *testing.T) {
 	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://t.test"}, "contoso", someKey, nil))
-	if a.Queue("q") != nil || a.Container("c") != nil || a.QueueService() != nil || a.BlobService() != nil || a.TableService() == nil {
+	if blobstorage.Container(a, "c") != nil || eventual.QueueService(a) != nil || blobstorage.Service(a) != nil || a.TableService() == nil {
 		t.Error("clients without an endpoint")
 	}
 	if cosmos := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://x.table.cosmos.azure.com"}, "contoso", someKey, nil)); !cosmos.IsCosmos() {
@@ -299,10 +301,10 @@ func TestAccountTokenCredential(t *testing.T) {
 	a := harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential, options))
 	_, err := a.Table("Contoso").Entities().Get(ctx, tables.Key{})
 	harness.WantKind(t, err, tables.ErrNotFound)
-	if _, err := a.Queue("q").GetProperties(ctx, nil); err == nil {
+	if _, err := eventual.QueueService(a).NewQueueClient("q").GetProperties(ctx, nil); err == nil {
 		t.Error("no error of the queue")
 	}
-	if _, err := a.Container("c").GetProperties(ctx, nil); err == nil {
+	if _, err := blobstorage.Container(a, "c").GetProperties(ctx, nil); err == nil {
 		t.Error("no error of the container")
 	}
 	for _, service := range []string{"table", "queue", "blob"} {
@@ -392,7 +394,7 @@ func TestSignBlob(t *testing.T) {
 	}
 	endpoints := tables.AccountEndpoints("contoso")
 	shared := account(tables.NewAccountWithSharedKey(endpoints, "contoso", someKey, nil))
-	address, err := shared.SignBlob(t.Context(), "photos", "Employees/Photo/a b", time.Now().Add(time.Hour))
+	address, err := blobstorage.Sign(t.Context(), shared, "photos", "Employees/Photo/a b", time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +420,7 @@ func TestSignBlob(t *testing.T) {
 		"signature":       {signed, "photos", "a", time.Hour},
 		"without a blobs": {bare, "photos", "a", time.Hour},
 	} {
-		address, err := c.account.SignBlob(t.Context(), c.container, c.blob, time.Now().Add(c.life))
+		address, err := blobstorage.Sign(t.Context(), c.account, c.container, c.blob, time.Now().Add(c.life))
 		if err == nil {
 			t.Errorf("%s: %s", name, address)
 			continue

@@ -46,7 +46,7 @@ func TestAccountFromEnv(t *testing.T) {
 		for _, variable := range tc.set {
 			t.Setenv(variable, values[variable])
 		}
-		a, err := tables.NewAccountFromEnv(nil)
+		a, err := tables.NewAccountFromEnv(&tables.AccountOptions{Credential: anyToken{}})
 		if tc.source != "" {
 			if err != nil || a.Source() != tc.source || a.Name() != "contoso" || a.Endpoints() != tables.AccountEndpoints("contoso") {
 				t.Errorf("%q: %v, error %v", tc.set, a, err)
@@ -72,5 +72,20 @@ func TestAccountFromEnvErrors(t *testing.T) {
 	_, err := tables.NewAccountFromEnv(nil)
 	if e := harness.WantKind(t, err, tables.ErrWiring); strings.Contains(e.Error(), "topsecret") {
 		t.Error(e)
+	}
+}
+
+// TestAccountFromEnvNeedsCredential: the library brings no credential for the login, and says what to set.
+func TestAccountFromEnvNeedsCredential(t *testing.T) {
+	for _, variable := range []string{"AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"} {
+		t.Setenv(variable, "")
+	}
+	t.Setenv("AZURE_STORAGE_ACCOUNT", "contoso")
+	t.Setenv("AZURE_STORAGE_AUTH_MODE", "login")
+	for _, options := range []*tables.AccountOptions{nil, {}, {Credential: (*anyToken)(nil)}} {
+		_, err := tables.NewAccountFromEnv(options)
+		if e := harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(e.Error(), "AccountOptions.Credential") {
+			t.Error(e)
+		}
 	}
 }

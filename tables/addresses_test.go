@@ -14,6 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -95,9 +97,9 @@ func useHostileAddresses(t *testing.T, a *tables.Account) {
 	harness.Must[aztables.GetEntityResponse](t)(table.Client().GetEntity(ctx, key, key, nil))
 
 	service := storagetest.Open(t)
-	container := a.Container(service.ContainerName(t))
+	container := blobstorage.Container(a, service.ContainerName(t))
 	blob := container.NewBlockBlobClient(unescapedCharacters + "/$&+=:@")
-	queue := a.Queue(service.QueueName(t))
+	queue := eventual.QueueService(a).NewQueueClient(service.QueueName(t))
 	for i, err := range []error{
 		second(container.Create(ctx, nil)), second(blob.UploadBuffer(ctx, []byte("x"), nil)), second(blob.GetProperties(ctx, nil)),
 		second(queue.Create(ctx, nil)), second(queue.EnqueueMessage(ctx, "x", nil)), second(queue.DequeueMessage(ctx, nil)),

@@ -11,6 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -73,8 +75,8 @@ func TestNoResponse(t *testing.T) {
 		_, committed := x.Commit(t.Context())
 		_, read := table.Entities().Get(t.Context(), tables.Key{Partition: "p", Row: "r"})
 		_, queried := table.Entities().Query().AllowTableScan().Page(t.Context(), "")
-		_, ofQueue := account.Queue("orders").GetProperties(t.Context(), nil)
-		_, ofBlobs := account.Container("orders").GetProperties(t.Context(), nil)
+		_, ofQueue := eventual.QueueService(account).NewQueueClient("orders").GetProperties(t.Context(), nil)
+		_, ofBlobs := blobstorage.Container(account, "orders").GetProperties(t.Context(), nil)
 		for call, err := range map[string]error{"Get": read, "Page": queried, "queue": core.ServiceError("Get", "orders", ofQueue), "container": core.ServiceError("Get", "orders", ofBlobs)} {
 			if harness.OneKind(t, err); tables.KindOf(err) != c.read || !errors.Is(err, c.cause) {
 				t.Errorf("%s: %s: %v has the kind %v, want %v", name, call, err, tables.KindOf(err), c.read)

@@ -14,6 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -70,8 +72,8 @@ func TestRedirects(t *testing.T) {
 					}
 				}
 			}
-			_, err := signed.Queue("orders").GetProperties(t.Context(), nil)
-			_, err2 := signed.Container("photos").NewBlobClient("1").DownloadStream(t.Context(), nil)
+			_, err := eventual.QueueService(signed).NewQueueClient("orders").GetProperties(t.Context(), nil)
+			_, err2 := blobstorage.Container(signed, "photos").NewBlobClient("1").DownloadStream(t.Context(), nil)
 			for _, err := range []error{err, err2} {
 				if err == nil || !strings.Contains(err.Error(), "redirect") {
 					t.Errorf("%d, %s: %v", status, name, err)

@@ -21,6 +21,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -141,9 +143,9 @@ func (l *leakage) provoke(ctx context.Context, a *tables.Account) {
 		_, commit := x.Commit(ctx)
 		_, get := bags.Get(ctx, key)
 		_, query := bags.Query().Partition(key.Partition).Where(tables.Eq("Text", personal)).Page(ctx, "")
-		_, queue := a.Queue("jobs").GetProperties(ctx, nil)
-		_, enqueue := a.Queue("jobs").EnqueueMessage(ctx, "m", nil)
-		_, blob := a.Container("photos").NewBlobClient("b").GetProperties(ctx, nil)
+		_, queue := eventual.QueueService(a).NewQueueClient("jobs").GetProperties(ctx, nil)
+		_, enqueue := eventual.QueueService(a).NewQueueClient("jobs").EnqueueMessage(ctx, "m", nil)
+		_, blob := blobstorage.Container(a, "photos").NewBlobClient("b").GetProperties(ctx, nil)
 		for _, err := range []error{commit, get, query, queue, enqueue, blob, bags.Insert(ctx, e), bags.Replace(ctx, e), bags.Merge(ctx, e),
 			bags.Upsert(ctx, e), bags.Delete(ctx, e), table.Create(ctx), table.Drop(ctx)} {
 			l.addError(err)

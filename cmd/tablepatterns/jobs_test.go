@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -193,7 +194,7 @@ func damage(t *testing.T, folder string) {
 func TestBackupInContainer(t *testing.T) {
 	s := newShell(t)
 	s.fill("Orders", 30)
-	if _, err := s.account.Container("backups").Create(t.Context(), nil); err != nil {
+	if _, err := blobstorage.Container(s.account, "backups").Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	vault := []string{"--container", "backups", "--prefix", "orders"}
@@ -208,11 +209,11 @@ func TestBlobs(t *testing.T) {
 	s := newShell(t)
 	s.fill("Staff", 10)
 	for _, name := range []string{"photos", "restored"} {
-		if _, err := s.account.Container(name).Create(t.Context(), nil); err != nil {
+		if _, err := blobstorage.Container(s.account, name).Create(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.account.Container("photos").NewBlockBlobClient("staff/photos/ABC/1").UploadBuffer(t.Context(), []byte("picture"), nil); err != nil {
+	if _, err := blobstorage.Container(s.account, "photos").NewBlockBlobClient("staff/photos/ABC/1").UploadBuffer(t.Context(), []byte("picture"), nil); err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
@@ -222,7 +223,7 @@ func TestBlobs(t *testing.T) {
 	}
 	text, _ := s.run(exitOK, "restore", "monday", "--folder", folder, "--table", "Staff=Restored", "--create", "--blobs", "photos=Restored,restored,staff/photos")
 	got := make([]byte, 7)
-	if _, err := s.account.Container("restored").NewBlobClient("staff/photos/ABC/1").DownloadBuffer(t.Context(), got, nil); err != nil || string(got) != "picture" || !strings.Contains(text, "1 blobs written") {
+	if _, err := blobstorage.Container(s.account, "restored").NewBlobClient("staff/photos/ABC/1").DownloadBuffer(t.Context(), got, nil); err != nil || string(got) != "picture" || !strings.Contains(text, "1 blobs written") {
 		t.Errorf("%q, %v, %s", got, err, text)
 	}
 	if _, failed := s.run(exitError, "backup", "tuesday", "Staff", "--folder", folder, "--blobs", "photos"); !strings.Contains(failed, "NAME=TABLE,CONTAINER,PREFIX") {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -106,7 +107,13 @@ Exit codes: 0 done, or equal; 1 there are differences; 2 an error, or interrupte
 // connection string, or "" for the default variables.
 func (p *program) account(variable string) (*tables.Account, error) {
 	if variable == "" {
-		return tables.NewAccountFromEnv(p.options)
+		options := *p.options
+		credential, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: options.ClientOptions})
+		if err != nil {
+			return nil, err
+		}
+		options.Credential = credential
+		return tables.NewAccountFromEnv(&options)
 	}
 	text := p.getenv(variable)
 	if text == "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -37,7 +38,7 @@ func (p *program) open(v *vaultFlags) (*backup.Vault, error) {
 	if err != nil {
 		return nil, err
 	}
-	return backup.OpenContainer(account.Container(v.container), v.prefix)
+	return backup.OpenContainer(blobstorage.Container(account, v.container), v.prefix)
 }
 
 // addBlobs adds the flag for sets of blobs.
@@ -54,7 +55,7 @@ func blobSets(account *tables.Account, all []string) ([]backup.BlobSet, error) {
 		if !named || len(parts) != 3 {
 			return nil, fmt.Errorf("--blobs is %q; it must be NAME=TABLE,CONTAINER,PREFIX", text)
 		}
-		sets = append(sets, backup.BlobSet{Name: name, Table: account.Table(parts[0]), Container: account.Container(parts[1]), Prefix: parts[2]})
+		sets = append(sets, backup.BlobSet{Name: name, Table: account.Table(parts[0]), Container: blobstorage.Container(account, parts[1]), Prefix: parts[2]})
 	}
 	return sets, nil
 }

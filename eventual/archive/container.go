@@ -50,7 +50,7 @@ import (
 // blobs with the entity, and the archived blob would refer to them.
 //
 // name returns the name of an entity's blob. It must depend only on the entity's key or on properties that
-// never change, and return different names for different entities. Use a client of Account.Container: it sends
+// never change, and return different names for different entities. Use a client of blobstorage.Container: it sends
 // no request after the worker's lease has ended, and tells the mover which requests got no response. With
 // another client, after each failed request whose outcome is unknown, the message waits for its visibility
 // timeout.
@@ -86,7 +86,7 @@ func (d toContainer[T]) check(source driver.Host[T]) error {
 	case d.toFiles && fields.IsNil(d.files):
 		return errors.New("the Files are nil; give a store")
 	case !d.toFiles && d.container == nil:
-		return errors.New("the container is nil; give one of Account.Container, which needs an account with a blob endpoint")
+		return errors.New("the container is nil; give one of blobstorage.Container, which needs an account with a blob endpoint")
 	case d.name == nil:
 		return errors.New("the function that names the blobs is nil; give one")
 	case d.codecErr != nil:
@@ -170,7 +170,7 @@ func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metad
 	return "", unknownBlob(name, err)
 }
 
-// putETag returns the blob's ETag after a put, or "" if the response does not have it. A client of Account.Container records
+// putETag returns the blob's ETag after a put, or "" if the response does not have it. A client of blobstorage.Container records
 // it in the exchange, and leaves the SDK's result empty.
 func putETag(answer blockblob.UploadResponse, ex *wire.Exchange) azcore.ETag {
 	if etag := ex.Header.Get("ETag"); wire.IsETag(etag) {

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/google/uuid"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -68,7 +69,7 @@ func withoutMeta(e *everything) everything {
 func newContainer(t testing.TB, s *storagetest.Service) *container.Client {
 	t.Helper()
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	c := account.Container(s.ContainerName(t))
+	c := blobstorage.Container(account, s.ContainerName(t))
 	_, err := c.Create(t.Context(), nil)
 	harness.Check(t, err)
 	return c
@@ -186,7 +187,7 @@ func TestMoverBlobNames(t *testing.T) {
 	harness.Check(t, p.current.Insert(ctx, c))
 	mover := func(name func(*clerk) string) *archive.Mover[clerk] {
 		p := o.open(t, s)
-		return harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current, archive.ToContainer(p.queue.Account().Container(o.container), name), nil))
+		return harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current, archive.ToContainer(blobstorage.Container(p.queue.Account(), o.container), name), nil))
 	}
 	for reason, name := range map[string]string{"it is empty": "", "1025": strings.Repeat("é", 1025), "1026": strings.Repeat("😊", 513), "255 segments": strings.Repeat("a/", 254) + "a"} {
 		if err := mover(func(*clerk) string { return name }).Move(ctx, c); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), reason) {
@@ -194,7 +195,7 @@ func TestMoverBlobNames(t *testing.T) {
 		}
 	}
 	changing := harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current,
-		archive.ToContainer(p.queue.Account().Container(o.container), func(c *clerk) string { return "clerks/" + c.Note }), nil))
+		archive.ToContainer(blobstorage.Container(p.queue.Account(), o.container), func(c *clerk) string { return "clerks/" + c.Note }), nil))
 	harness.Check(t, changing.Move(ctx, c))
 	_, err := p.current.Update(ctx, clerkKey(c), rewrite("promoted"))
 	harness.Check(t, err)

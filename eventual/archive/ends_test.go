@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -71,7 +72,7 @@ func (p *officer) occupy(ctx context.Context) error {
 	if !p.toBlobs {
 		return p.archive.Insert(ctx, &clerk{Department: june().Department, ID: june().ID, Email: "occupant@contoso.com", Life: "occupant"})
 	}
-	_, err := p.queue.Account().Container(p.container).NewBlockBlobClient(clerkBlob(june())).Upload(ctx, streaming.NopCloser(strings.NewReader(
+	_, err := blobstorage.Container(p.queue.Account(), p.container).NewBlockBlobClient(clerkBlob(june())).Upload(ctx, streaming.NopCloser(strings.NewReader(
 		`{"v":1,"partition":"Sales","row":"empid_000223","properties":{"Life":"occupant"}}`)), nil)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
@@ -40,13 +41,13 @@ func ExampleNew() {
 		return repo
 	}
 	employees, archived := open("CurrentEmployees"), open("ArchivedEmployees")
-	blobs := store.Container("archived-employees")
-	toTable, err := archive.New(store.Intents(), "archive-employees", employees, archive.ToRepository(archived, nil), nil)
+	blobs := blobstorage.Open(store, "archived-employees")
+	toTable, err := archive.New(eventual.Intents(store), "archive-employees", employees, archive.ToRepository(archived, nil), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	blobName := func(e *Employee) string { return fmt.Sprintf("%s/%d.json", e.Department, e.ID) }
-	toBlobs, err := archive.New(store.Intents(), "export-employees", employees, archive.ToContainer(blobs, blobName), nil)
+	toBlobs, err := archive.New(eventual.Intents(store), "export-employees", employees, archive.ToContainer(blobs, blobName), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func ExampleNew() {
 	if err := toBlobs.Move(ctx, ken); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(store.Intents(), nil, nil) // a service calls store.Run
+	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil) // a service calls eventual.Run
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func ExampleAlong() {
 	ofOrder := func(lines tables.Query[Line], o *Order) tables.Query[Line] {
 		return lines.Partition(o.Customer).Rows(compoundkey.Starting("line", compoundkey.String(o.ID)))
 	}
-	mover, err := archive.New(store.Intents(), "archive-orders", orders,
+	mover, err := archive.New(eventual.Intents(store), "archive-orders", orders,
 		archive.ToRepository(oldOrders, nil, archive.Along(lines, ofOrder, oldLines, nil)), nil)
 	if err != nil {
 		log.Fatal(err)
@@ -83,7 +83,7 @@ func ExampleAlong() {
 	if err := mover.Move(ctx, order); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(store.Intents(), nil, nil) // a service calls store.Run
+	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil) // a service calls eventual.Run
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func ExampleToFiles() {
 	}
 	files := &shelf{files: map[string]shelved{}} // implements archive.Files
 	name := func(e *Leaver) string { return fmt.Sprintf("%s/%d.json", e.Department, e.ID) }
-	mover, err := archive.New(store.Intents(), "file-employees", employees, archive.ToFiles(files, name), nil)
+	mover, err := archive.New(eventual.Intents(store), "file-employees", employees, archive.ToFiles(files, name), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func ExampleToFiles() {
 	if err := mover.Move(ctx, june); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(store.Intents(), nil, nil) // a service calls store.Run
+	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil) // a service calls eventual.Run
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestToFiles(t *testing.T) {
 			employees := harness.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}))
 			files := &shelf{files: map[string]shelved{}}
 			files.meet = c.meet(files)
-			mover := harness.Must[*archive.Mover[Employee]](t)(archive.New(store.Intents(), "m", employees, archive.ToFiles(files, func(e *Employee) string { return e.Name }), nil))
+			mover := harness.Must[*archive.Mover[Employee]](t)(archive.New(eventual.Intents(store), "m", employees, archive.ToFiles(files, func(e *Employee) string { return e.Name }), nil))
 			harness.Check(t, store.Create(t.Context()))
 			if c.foreign {
 				files.files["June"] = shelved{archive.File{Content: []byte("mine")}, "v0"}
@@ -48,10 +48,10 @@ func TestToFiles(t *testing.T) {
 			june := &Employee{Department: "Sales", ID: 223, Name: "June"}
 			harness.Check(t, employees.Insert(t.Context(), june), mover.Move(t.Context(), june))
 			if c.foreign {
-				harness.Check(t, harness.PoisonAll(t.Context(), s, store.Intents()))
+				harness.Check(t, harness.PoisonAll(t.Context(), s, eventual.Intents(store)))
 			}
 			for range 3 {
-				harness.Check(t, harness.DrainNow(t.Context(), store.Intents()))
+				harness.Check(t, harness.DrainNow(t.Context(), eventual.Intents(store)))
 				s.Wait(2 * time.Minute)
 			}
 			_, err := employees.Get(t.Context(), employeeKey(june))
@@ -59,7 +59,7 @@ func TestToFiles(t *testing.T) {
 				if err != nil || string(files.files["June"].Content) != "mine" {
 					t.Errorf("%s: %v, and the file is %s", c.name, err, files.files["June"].Content)
 				}
-				entries := harness.Must[[]eventual.PoisonMessage](t)(store.Intents().Poison().Peek(t.Context(), 2))
+				entries := harness.Must[[]eventual.PoisonMessage](t)(eventual.Intents(store).Poison().Peek(t.Context(), 2))
 				if len(entries) != 1 {
 					t.Errorf("%+v", entries)
 				}
@@ -69,7 +69,7 @@ func TestToFiles(t *testing.T) {
 			if !errors.Is(err, tables.ErrNotFound) || decodeErr != nil || filed.Name != "June" {
 				t.Errorf("%s: %v, %v, %+v", c.name, err, decodeErr, filed)
 			}
-			if n := harness.Must[int](t)(store.Intents().Length(t.Context())); n != 0 {
+			if n := harness.Must[int](t)(eventual.Intents(store).Length(t.Context())); n != 0 {
 				t.Errorf("%s: %d messages are left", c.name, n)
 			}
 		})

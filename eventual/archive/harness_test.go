@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
@@ -124,7 +125,7 @@ func newOffice(t testing.TB, s *storagetest.Service, o office) *office {
 	harness.Check(t, p.queue.Account().Table(o.outside).Create(t.Context()))
 	harness.Check(t, p.ledger.Create(t.Context()))
 	harness.Check(t, p.queue.Create(t.Context()))
-	_, err := p.queue.Account().Container(o.container).Create(t.Context(), nil)
+	_, err := blobstorage.Container(p.queue.Account(), o.container).Create(t.Context(), nil)
 	harness.Check(t, err)
 	return &o
 }
@@ -165,7 +166,7 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 	}
 	destination := archive.ToRepository(p.archive, nil)
 	if o.toBlobs {
-		destination = archive.ToContainer(account.Container(o.container), clerkBlob)
+		destination = archive.ToContainer(blobstorage.Container(account, o.container), clerkBlob)
 	}
 	p.mover, err = archive.New(p.queue, "archive-clerks", p.current, destination, &archive.Options{Replace: o.replaces})
 	return p, err
@@ -243,7 +244,7 @@ func (p *officer) find(ctx context.Context, c *clerk) (places, error) {
 		return found, err
 	}
 	if p.toBlobs {
-		found.archived, err = archive.Read[clerk](ctx, p.queue.Account().Container(p.container), clerkBlob(c))
+		found.archived, err = archive.Read[clerk](ctx, blobstorage.Container(p.queue.Account(), p.container), clerkBlob(c))
 	} else {
 		found.archived, err = p.archive.Get(ctx, clerkKey(c))
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -22,7 +24,7 @@ func (p *officer) forgeMove(t testing.TB, key tables.Key, incarnation string, to
 	t.Helper()
 	body := map[string]any{"partition": key.Partition, "row": key.Row, "incarnation": incarnation, "to": to}
 	text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.move.archive-clerks", "sent": time.Now(), "body": body}))
-	harness.Check(t, second(p.queue.Account().Queue(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)))
+	harness.Check(t, second(eventual.QueueService(p.queue.Account()).NewQueueClient(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)))
 }
 
 // everything is what both tables and the container hold, by key and ETag, and by name and ETag.
@@ -35,7 +37,7 @@ func (p *officer) everything(t testing.TB) map[string]string {
 			all[table+" "+e.Key.Partition+" "+e.Key.Row] = string(e.ETag)
 		}
 	}
-	for pager := p.queue.Account().Container(p.container).NewListBlobsFlatPager(nil); pager.More(); {
+	for pager := blobstorage.Container(p.queue.Account(), p.container).NewListBlobsFlatPager(nil); pager.More(); {
 		page, err := pager.NextPage(t.Context())
 		harness.Check(t, err)
 		for _, b := range page.Segment.BlobItems {
@@ -69,7 +71,7 @@ func TestForgedMove(t *testing.T) {
 			harness.Check(t, p.mover.Move(ctx, moved))
 			drainMoves(t, p)
 			incarnation := own.Incarnation()
-			putText(t, p.queue.Account().Container(p.container), "backup/2026", "a backup")
+			putText(t, blobstorage.Container(p.queue.Account(), p.container), "backup/2026", "a backup")
 			before := p.everything(t)
 			for _, to := range [][]string{{"backup/2026"}, {clerkBlob(moved)}, {clerkBlob(own) + "x"}, {".."}, {"../" + p.office.container + "/backup/2026"}, {""}, {"Sales", gone.Row}, {"Sales", "empid_000008"}, {}} {
 				p.forgeMove(t, clerkKey(own), incarnation, to...)

@@ -12,8 +12,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -84,7 +85,7 @@ func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], 
 	if err := destination.check(host); err != nil {
 		return nil, errs.Wiringf(op, q.Name(), "the destination is not suitable: %w", err)
 	}
-	if err := eventual.HandleOwn(rows.Pass(0), q, op, m.messageType, m.handle); err != nil {
+	if err := intents.Of((*handle.Any)(q)).HandleOwn(op, m.messageType, m.handle); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -136,7 +137,7 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	if err != nil {
 		return err
 	}
-	return eventual.SendOwn(ctx, rows.Pass(0), m.queue, op, m.messageType, moveBody{key.Partition, key.Row, incarnation, to})
+	return intents.Of((*handle.Any)(m.queue)).SendOwn(ctx, op, m.messageType, moveBody{key.Partition, key.Row, incarnation, to})
 }
 
 // movedIncarnation returns the incarnation of an entity's copy, the same in each attempt. It differs from the
@@ -163,7 +164,7 @@ const moveRounds = 10
 
 // handle handles a delivery. If a request may still arrive at the service, handle leaves the message hidden
 // until its visibility timeout ends, so that the next worker begins after the request has arrived.
-func (m *Mover[T]) handle(ctx context.Context, message *eventual.Message) (verdict.Verdict, error) {
+func (m *Mover[T]) handle(ctx context.Context, message intents.Message) (verdict.Verdict, error) {
 	var body moveBody
 	if err := message.Decode(&body); err != nil {
 		return verdict.Verdict{}, err

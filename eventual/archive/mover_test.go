@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
@@ -123,7 +124,7 @@ func TestNewMoverRefuses(t *testing.T) {
 	s := storagetest.Open(t)
 	o := newOffice(t, s, office{})
 	p := o.open(t, s)
-	to, blobs := archive.ToRepository(p.archive, nil), p.queue.Account().Container(o.container)
+	to, blobs := archive.ToRepository(p.archive, nil), blobstorage.Container(p.queue.Account(), o.container)
 	type pointed struct {
 		*Embedded
 		ID string
@@ -245,7 +246,7 @@ func TestMoverConcurrentWriters(t *testing.T) {
 
 // touchBlob gives a clerk's blob another ETag.
 func (p *officer) touchBlob(ctx context.Context, c *clerk) error {
-	client := p.queue.Account().Container(p.container).NewBlobClient(clerkBlob(c))
+	client := blobstorage.Container(p.queue.Account(), p.container).NewBlobClient(clerkBlob(c))
 	answer, err := client.GetProperties(ctx, nil)
 	if err != nil {
 		return err
@@ -315,7 +316,7 @@ func TestMoverRedelivery(t *testing.T) {
 // clear removes a clerk from the archive.
 func (p *officer) clear(ctx context.Context, c *clerk) error {
 	if p.toBlobs {
-		return second(p.queue.Account().Container(p.container).NewBlobClient(clerkBlob(c)).Delete(ctx, nil))
+		return second(blobstorage.Container(p.queue.Account(), p.container).NewBlobClient(clerkBlob(c)).Delete(ctx, nil))
 	}
 	return p.archive.DeleteUnconditional(ctx, clerkKey(c))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -245,7 +246,7 @@ func (b *book) changeBlob(ctx context.Context, p *officer, rng *mathrand.Rand, o
 		return
 	}
 	b.copyWritten(c)
-	client := p.queue.Account().Container(p.container).NewBlockBlobClient(clerkBlob(of))
+	client := blobstorage.Container(p.queue.Account(), p.container).NewBlockBlobClient(clerkBlob(of))
 	if rng.IntN(3) == 0 {
 		_, err = client.Delete(ctx, &blob.DeleteOptions{AccessConditions: sameBlob(at.ETag)})
 		b.copyDeleted(c, err)

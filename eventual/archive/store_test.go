@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -14,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestStoreRunMoves: a mover on a store's own queue needs no worker besides Store.Run, also if no repository has effects outside.
+// TestStoreRunMoves: a mover on a store's own queue needs no worker besides eventual.Run, also if no repository has effects outside.
 func TestStoreRunMoves(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
@@ -22,13 +23,13 @@ func TestStoreRunMoves(t *testing.T) {
 		schema := patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}
 		current := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Current"), schema))
 		former := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Former"), schema))
-		mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(store.Intents(), "leave", current, archive.ToRepository(former, nil), nil))
+		mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(eventual.Intents(store), "leave", current, archive.ToRepository(former, nil), nil))
 		harness.Check(t, store.Create(t.Context()))
 		clerk := june()
 		harness.Check(t, errors.Join(current.Insert(t.Context(), clerk), mover.Move(t.Context(), clerk)))
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- store.Run(ctx, nil) }()
+		go func() { ended <- eventual.Run(ctx, store, nil) }()
 		time.Sleep(5 * time.Minute)
 		stop()
 		harness.Check(t, <-ended)

@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -116,7 +117,7 @@ func (u user) changeBlob(ctx context.Context, p *officer, seen *string) error {
 		return errOtherLife
 	}
 	same := sameBlob(at.ETag)
-	client := p.queue.Account().Container(p.container).NewBlockBlobClient(clerkBlob(june()))
+	client := blobstorage.Container(p.queue.Account(), p.container).NewBlockBlobClient(clerkBlob(june()))
 	switch u.act {
 	case updates:
 		text := bytes.Replace(at.text, []byte(c.Note), []byte(c.Note+u.token()), 1)
@@ -154,7 +155,7 @@ type archivedBlob struct {
 
 // readBlob reads the archive of a clerk, as any program can that knows that a pending blob is none.
 func (p *officer) readBlob(ctx context.Context, of *clerk) (*clerk, *archivedBlob, error) {
-	answer, err := p.queue.Account().Container(p.container).NewBlobClient(clerkBlob(of)).DownloadStream(ctx, nil)
+	answer, err := blobstorage.Container(p.queue.Account(), p.container).NewBlobClient(clerkBlob(of)).DownloadStream(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -280,7 +281,7 @@ func (p *officer) checkLeftOver(ctx context.Context) error {
 			}
 		}
 	}
-	pages := p.queue.Account().Container(p.container).NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{Metadata: true}})
+	pages := blobstorage.Container(p.queue.Account(), p.container).NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{Metadata: true}})
 	for pages.More() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -30,8 +31,8 @@ const (
 // salaries are still changed.
 func formerEmployees(s *scene) func(context.Context) {
 	key := newKey()
-	queue := must(s.store.Queue("archive", archiveQueue(key)))
-	blobs := s.store.Container("former")
+	queue := must(eventual.OpenQueue(s.store, "archive", archiveQueue(key)))
+	blobs := blobstorage.Open(s.store, "former")
 	a := &archiving{scene: s, key: key, movers: newMovers(queue, s.store.Table("Current"), s.store.Table("Former"), blobs)}
 	return func(ctx context.Context) {
 		a.staff = allFresh(s.staff[:inCurrent])

@@ -13,6 +13,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -47,7 +49,7 @@ func openCompany(o options, at *place, p *progress) (c *company, err error) {
 		options := &patterns.StoreOptions{Prefix: "Contoso" + strings.ToLower(rand.Text()[:12]), MaxOpenIntents: -1}
 		if o.chaos {
 			c.network = newNetwork(at.options.Transport, o.seed)
-			options.Intents.VisibilityTimeout = chaosVisibility
+			options.Intents = eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: chaosVisibility})
 		}
 		c.account = must(tables.NewAccountFromConnectionString(at.connection, &tables.AccountOptions{ClientOptions: c.clientOptions()}))
 		c.store = must(patterns.NewStore(c.account, "contoso", options))
@@ -104,9 +106,9 @@ func (c *company) dropAll(ctx context.Context) error {
 		case "table":
 			err = c.account.Table(name).Drop(ctx)
 		case "queue":
-			_, err = c.account.Queue(name).Delete(ctx, nil)
+			_, err = eventual.QueueService(c.account).NewQueueClient(name).Delete(ctx, nil)
 		default:
-			_, err = c.account.Container(name).Delete(ctx, nil)
+			_, err = blobstorage.Container(c.account, name).Delete(ctx, nil)
 		}
 		if answer, _ := errors.AsType[*azcore.ResponseError](err); err != nil && (answer == nil || answer.StatusCode != http.StatusNotFound) {
 			failed = errors.Join(failed, fmt.Errorf("%s is left on the account: %w", what, err))

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -231,7 +233,7 @@ func tablesOf(t *testing.T, account *tables.Account) []string {
 func queuesOf(t *testing.T, account *tables.Account) []string {
 	t.Helper()
 	var names []string
-	for pager := account.QueueService().NewListQueuesPager(nil); pager.More(); {
+	for pager := eventual.QueueService(account).NewListQueuesPager(nil); pager.More(); {
 		page, err := pager.NextPage(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -248,7 +250,7 @@ func queuesOf(t *testing.T, account *tables.Account) []string {
 func containersOf(t *testing.T, account *tables.Account) []string {
 	t.Helper()
 	var names []string
-	for pager := account.BlobService().NewListContainersPager(nil); pager.More(); {
+	for pager := blobstorage.Service(account).NewListContainersPager(nil); pager.More(); {
 		page, err := pager.NextPage(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -271,9 +273,9 @@ func remove(t *testing.T, account *tables.Account, what string) {
 	case "table":
 		err = account.Table(name).Drop(context.Background())
 	case "queue":
-		_, err = account.Queue(name).Delete(context.Background(), nil)
+		_, err = eventual.QueueService(account).NewQueueClient(name).Delete(context.Background(), nil)
 	default:
-		_, err = account.Container(name).Delete(context.Background(), nil)
+		_, err = blobstorage.Container(account, name).Delete(context.Background(), nil)
 	}
 	if err != nil {
 		t.Error(err)

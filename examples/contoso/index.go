@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/indexentities"
@@ -59,9 +60,9 @@ func organisation(s *scene) func(context.Context) {
 // names finds employees by last name, which many share, through lists of their keys: the three options of the guide.
 func names(s *scene) func(context.Context) {
 	lastName := func(e *Employee) compoundkey.Part { return compoundkey.String(e.LastName) }
-	blobs := indexentities.NewInBlobs("lastname-blob", lastName, s.store.Container("names"), nil)   // option 1
-	beside := indexentities.NewInPartition("lastname", lastName)                                    // option 2
-	outside := indexentities.NewInTable("lastname-row", lastName, s.store.Table("NamesLists"), nil) // option 3
+	blobs := indexentities.NewInBlobs("lastname-blob", lastName, blobstorage.Open(s.store, "names"), nil) // option 1
+	beside := indexentities.NewInPartition("lastname", lastName)                                          // option 2
+	outside := indexentities.NewInTable("lastname-row", lastName, s.store.Table("NamesLists"), nil)       // option 3
 	repo := must(patterns.NewRepository(s.store.Table("Names"), schemaOf("empid", (*Employee).key), beside, outside, blobs))
 	plain := newPlain(s.store.Table("NamesPlain"))
 	return func(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -141,7 +142,7 @@ func photos(s *scene) func(context.Context) {
 		contractSize = 3 << 20  // more than an entity holds
 		pieceSize    = 64 << 10 // what a property holds
 	)
-	container := s.store.Container("photos")
+	container := blobstorage.Open(s.store, "photos")
 	photo := largeentities.NewProperty[Badge]("Photo", container, &largeentities.Options{ContentType: "image/jpeg"})
 	contract := largeentities.NewStream("Contract", func(b *Badge) *largeentities.Stream { return &b.Contract }, container, nil)
 	repo := must(patterns.NewRepository(s.store.Table("Photos"), schemaOf("empid", (*Badge).key), photo, contract))

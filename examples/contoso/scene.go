@@ -141,7 +141,7 @@ func (s *scene) drain(ctx context.Context, queue *eventual.Queue, worker *eventu
 
 // drainIntents finishes what changes have left to do outside of their partitions: nothing, unless calls failed.
 func (s *scene) drainIntents(ctx context.Context) {
-	s.drain(ctx, s.store.Intents(), must(eventual.NewWorker(s.store.Intents(), nil, nil)))
+	s.drain(ctx, eventual.Intents(s.store), must(eventual.NewWorker(eventual.Intents(s.store), nil, nil)))
 }
 
 // checkPoison ends the scenario if a worker has moved a message to the poison queue.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -43,7 +44,7 @@ func messages(s *scene) func(context.Context) {
 	day := must(dataseries.NewCounter[int64](series, "Hour_", 24, nil)) // one row
 	year := must(dataseries.New[int64](series, "Day_", 365, &dataseries.Options{SlotsPerRow: 200}))
 	hours := must(tables.RowsOf[Hour](s.store.Table("Hours")))
-	queue := must(s.store.Queue("messages", &eventual.QueueOptions{VisibilityTimeout: chaosVisibility}))
+	queue := must(eventual.OpenQueue(s.store, "messages", &eventual.QueueOptions{VisibilityTimeout: chaosVisibility}))
 	yearKey := tables.Key{Partition: sender(jones), Row: compoundkey.Join("year", compoundkey.Int(2013, 4))}
 	dayKey := tables.Key{Partition: sender(jones), Row: compoundkey.Join("messages", compoundkey.String("20131120"))}
 	return func(ctx context.Context) {
@@ -244,7 +245,7 @@ func (r *LogRow) row() string {
 // logs looks for the errors of two minutes.
 func logs(s *scene) func(context.Context) {
 	const servers, minutes, aMinute = 3, 20, 60 // programs that log; from 15:00 on; records of all programs
-	log := must(logdata.New(s.store.Container("logs"), "intranet", nil))
+	log := must(logdata.New(blobstorage.Open(s.store, "logs"), "intranet", nil))
 	repository := func(name string, partition func(*LogRow) string) *patterns.Repository[LogRow] {
 		return must(patterns.NewRepository(s.store.Table(name), schemaOf("log", func(r *LogRow) tables.Key {
 			return tables.Key{Partition: partition(r), Row: r.row()}

@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -83,7 +84,7 @@ func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Write
 			Logger:        slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		}))
 		queue := must(eventual.NewQueue(account, j.Queue, archiveQueue(j.Key)))
-		movers := newMovers(queue, account.Table(j.Current), account.Table(j.Former), account.Container(j.Blobs))
+		movers := newMovers(queue, account.Table(j.Current), account.Table(j.Former), blobstorage.Container(account, j.Blobs))
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		go func() {

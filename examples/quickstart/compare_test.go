@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/examples/quickstart/baresdk/employees"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -97,7 +98,7 @@ func withLibrary() program {
 		later: with(func(ctx context.Context, store *patterns.Store, _ *patterns.Repository[Employee], _ *interpartition.Index[Employee]) error {
 			running, stop := context.WithTimeout(ctx, 10*time.Minute)
 			defer stop()
-			return store.Run(running, nil)
+			return eventual.Run(running, store, nil)
 		}),
 	}
 }

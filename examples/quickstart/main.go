@@ -8,6 +8,7 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -59,7 +60,7 @@ func run(ctx context.Context, account *tables.Account) error {
 	}
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error)
-	go func() { ended <- store.Run(running, nil) }()
+	go func() { ended <- eventual.Run(running, store, nil) }()
 
 	// Write and read.
 	err = employees.Upsert(ctx, &Employee{Department: "Sales", ID: 223, Email: "June@contoso.com"})

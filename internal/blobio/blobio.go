@@ -24,9 +24,9 @@ const (
 	maxSegments = 254
 )
 
-// ErrForeignClient means that Account.Container did not make the client. Requests of another client are not recorded, and are sent even
+// ErrForeignClient means that blobstorage.Container did not make the client. Requests of another client are not recorded, and are sent even
 // after the lease of an intent is lost.
-var ErrForeignClient = errors.New("the container's client was not made by Account.Container; use that")
+var ErrForeignClient = errors.New("the container's client was not made by blobstorage.Container; use that")
 
 // Segment returns the segment of a blob's name for a text that compoundkey has encoded. It appends '!', with which no such text ends, to a
 // text that is empty or ends with a dot, because such segments change the path of an address (".." means the parent).

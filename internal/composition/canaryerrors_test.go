@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -56,9 +57,11 @@ func (x *sensitive) operations(ctx context.Context, d *desk) map[string]func() e
 		"Uses": func() error { return second(encryption.Uses(ctx, table)) }, "Reseal": func() error { return d.photo.Reseal(ctx, key) },
 		"Sweep":     func() error { return second(d.photo.Sweep(ctx, nil)) },
 		"SignedURL": func() error { return second(d.photo.SignedURL(ctx, key, time.Now().Add(time.Hour))) },
-		"SignBlob":  func() error { return second(d.account.SignBlob(ctx, "photos", "x", time.Now().Add(time.Hour))) },
-		"Keys":      func() error { return second(d.crew.In(theSite).Keys(ctx, compoundkey.String("team"))) },
-		"Send":      func() error { return second(d.queue.Send(ctx, "work", make([]byte, 60_000), nil)) }, "SweepClaims": func() error { return second(d.queue.SweepClaims(ctx, nil)) },
+		"SignBlob": func() error {
+			return second(blobstorage.Sign(ctx, d.account, "photos", "x", time.Now().Add(time.Hour)))
+		},
+		"Keys": func() error { return second(d.crew.In(theSite).Keys(ctx, compoundkey.String("team"))) },
+		"Send": func() error { return second(d.queue.Send(ctx, "work", make([]byte, 60_000), nil)) }, "SweepClaims": func() error { return second(d.queue.SweepClaims(ctx, nil)) },
 		"Peek":         func() error { return second(d.queue.Poison().Peek(ctx, 32)) },
 		"archive.Read": func() error { return second(archive.Read[item](ctx, d.photos, "x")) },
 		"Drain": func() error {

@@ -88,7 +88,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	t.Cleanup(func() { harness.Check(t, writer.Close(context.WithoutCancel(ctx))) })
 	largeOptions := largeentities.Options{Account: account, Sealer: stream}
 	codec := harness.Must[*tables.Codec[item]](t)(tables.NewCodec[item]())
-	storeOptions := patterns.StoreOptions{Intents: queueOptions}
+	storeOptions := patterns.StoreOptions{Intents: eventual.IntentQueue(&queueOptions)}
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
 	values := []any{account, store, storeOptions, sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
 		patterns.Schema[item]{Key: plainKey}, codec, (*core.Codec)(codec), (*core.Table)(d.table), core.Source{Table: (*core.Table)(d.table)}, *core.StateOf(&read.Meta), &read.Meta, explained, explained.Rows[0],

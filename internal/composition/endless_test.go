@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/encryption"
@@ -87,7 +88,7 @@ func TestEndlessResponses(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusNotFound, http.StatusConflict} {
 		for _, says := range []bool{true, false} {
 			a, taken := endless(t, status, says)
-			c, team := a.Container("things"), compoundkey.String("red")
+			c, team := blobstorage.Container(a, "things"), compoundkey.String("red")
 			index := indexentities.NewInBlobs("team", func(v *thing) compoundkey.Part { return compoundkey.String(v.Team) }, c, nil)
 			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, "things", nil))
 			things := harness.Must[*patterns.Repository[thing]](t)(patterns.NewRepository(harness.In(a.Table("Things"), queue), patterns.Schema[thing]{
@@ -151,7 +152,7 @@ func TestTooLargeToBeReadAgain(t *testing.T) {
 	}
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	c, table := a.Container("things"), a.Table("Things")
+	c, table := blobstorage.Container(a, "things"), a.Table("Things")
 	harness.Check(t, second(c.Create(ctx, nil)), table.Create(ctx))
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, "things", nil))
 	harness.Check(t, queue.Create(ctx))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/encryption"
@@ -87,7 +88,7 @@ func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pa
 	if err != nil {
 		return nil, err
 	}
-	d := &desk{office: o, copies: account.Table(o.copies), photos: account.Container(o.container)}
+	d := &desk{office: o, copies: account.Table(o.copies), photos: blobstorage.Container(account, o.container)}
 	d.kit = kit{account: account, registry: o.registry, container: d.photos, table: account.Table(o.table), away: account.Table(o.away), keyOf: plainKey, wide: true}
 	if d.queue, err = eventual.NewQueue(account, o.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -106,7 +107,7 @@ func newOutage(t *testing.T, down func(storagetest.Call) bool, mode storagetest.
 		Key: func(c *client) tables.Key {
 			return tables.Key{Partition: c.City, Row: compoundkey.Join("client", compoundkey.String(c.ID))}
 		}, Rows: compoundkey.Starting("client")}, o.byEmail,
-		largeentities.NewProperty[client]("Photo", o.store.Container("photos"), nil),
+		largeentities.NewProperty[client]("Photo", blobstorage.Open(o.store, "photos"), nil),
 		eventual.OnCommit("welcome", func(context.Context, eventual.Commit[client]) error { o.called.Add(1); return nil }, &eventual.OutboxOptions{Ordered: true})))
 	if err := o.store.Create(t.Context()); err != nil {
 		t.Fatal(err)
@@ -126,7 +127,7 @@ func (o *outageOf) pass(d time.Duration) {
 func (o *outageOf) run(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- o.store.Run(ctx, nil) }()
+	go func() { ended <- eventual.Run(ctx, o.store, nil) }()
 	clients := make([]*client, 12)
 	for i := range clients {
 		clients[i] = &client{City: "Oslo", ID: fmt.Sprint(i), Email: fmt.Sprintf("%d@example.com", i), Photo: bytes.Repeat([]byte("photo"), 40_000)}
@@ -152,8 +153,8 @@ func (o *outageOf) run(t *testing.T) {
 	if err := o.store.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	poisoned := harness.Must[int](t)(o.store.Intents().Poison().Length(t.Context()))
-	left := harness.Must[int](t)(o.store.Intents().Length(t.Context()))
+	poisoned := harness.Must[int](t)(eventual.Intents(o.store).Poison().Length(t.Context()))
+	left := harness.Must[int](t)(eventual.Intents(o.store).Length(t.Context()))
 	if poisoned+left > 0 {
 		t.Errorf("%d messages are poisoned and %d left:\n%s", poisoned, left, o.log.having("message_poisoned"))
 	}

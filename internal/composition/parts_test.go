@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/encryption"
@@ -145,7 +146,7 @@ func newKit(t testing.TB, registry *encryption.Registry) *kit {
 	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, k.calls)
 	k.account = harness.Must[*tables.Account](t)(open(&s))
 	k.queue = harness.Must[*eventual.Queue](t)(eventual.NewQueue(k.account, "queue", nil))
-	k.table, k.away, k.container = k.account.Table("Items"), k.account.Table("Away"), k.account.Container("blobs")
+	k.table, k.away, k.container = k.account.Table("Items"), k.account.Table("Away"), blobstorage.Container(k.account, "blobs")
 	harness.Check(t, k.queue.Create(t.Context()), k.table.Create(t.Context()), k.away.Create(t.Context()), second(k.container.Create(t.Context(), nil)))
 	k.sites = k.sitesOn(t, k.table)
 	k.calls.Reset()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -291,7 +292,7 @@ func others() []use {
 			into := *k // with patterns of its own
 			into.table, into.away = k.account.Table("Archive"), k.account.Table("ArchiveAway")
 			harness.Check(t, into.table.Create(t.Context()), into.away.Create(t.Context()))
-			into.sites, into.container = k.sitesOn(t, into.table), k.account.Container("archived") // lists of one name in one container are one
+			into.sites, into.container = k.sitesOn(t, into.table), blobstorage.Container(k.account, "archived") // lists of one name in one container are one
 			harness.Check(t, second(into.container.Create(t.Context(), nil)))
 			to := harness.Must[*patterns.Repository[item]](t)(into.plain(into.makeParts(t, p)))
 			harness.Check(t, into.prepareFor(t, to, a))

@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,9 +13,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -24,117 +20,76 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Credential makes the SDK's clients with one kind of credential.
-type Credential struct {
-	tables func(string, *aztables.ClientOptions) (*aztables.ServiceClient, error)
-	queues func(string, *azqueue.ClientOptions) (*azqueue.ServiceClient, error)
-	blobs  func(string, *service.ClientOptions) (*service.Client, error)
+// Secret is what an account authenticates its requests with: a token credential, a name and a key, or a shared access signature.
+type Secret struct {
+	Token          azcore.TokenCredential
+	Name, Key, SAS string
 }
 
-// Token returns a Credential that uses a token credential. ok is false if the credential is nil or a nil
-// pointer, for example in a field that was never set.
-func Token(credential azcore.TokenCredential) (c Credential, ok bool) {
+// Token returns the Secret of a token credential. ok is false if the credential is nil or a nil pointer, for example in a field that
+// was never set.
+func Token(credential azcore.TokenCredential) (s Secret, ok bool) {
 	if fields.IsNil(credential) {
-		return c, false
+		return s, false
 	}
-	credential = wire.Tokens{Credential: credential}
-	return Credential{
-		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
-			return aztables.NewServiceClient(u, credential, o)
-		},
-		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
-			return azqueue.NewServiceClient(u, credential, o)
-		},
-		blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
-			return service.NewClient(u, credential, o)
-		},
-	}, true
+	return Secret{Token: wire.Tokens{Credential: credential}}, true
 }
 
-// SharedKey returns a Credential that uses an account's name and key, and a Signer with the same key.
-func SharedKey(name, key string) (Credential, Signer, error) {
-	tableKey, err := aztables.NewSharedKeyCredential(name, key)
-	if err != nil {
-		return Credential{}, nil, err
-	}
-	queueKey, err := azqueue.NewSharedKeyCredential(name, key)
-	if err != nil {
-		return Credential{}, nil, err
-	}
-	blobKey, err := service.NewSharedKeyCredential(name, key)
-	if err != nil {
-		return Credential{}, nil, err
-	}
-	return Credential{
-			tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
-				return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
-			},
-			queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
-				return azqueue.NewServiceClientWithSharedKeyCredential(u, queueKey, o)
-			},
-			blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
-				return service.NewClientWithSharedKeyCredential(u, blobKey, o)
-			},
-		}, func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
-			return values.SignWithSharedKey(blobKey)
-		}, nil
-}
-
-// SAS returns a Credential that uses a shared access signature. ok is false if the text is not a shared
-// access signature.
-func SAS(signature string) (c Credential, ok bool) {
+// SAS returns the Secret of a shared access signature. ok is false if the text is not one.
+func SAS(signature string) (s Secret, ok bool) {
 	signature = strings.TrimPrefix(signature, "?")
 	if query, err := url.ParseQuery(signature); err != nil || query.Get("sig") == "" {
-		return c, false
+		return s, false
 	}
-	signed := func(u string) string { return strings.TrimSuffix(u, "/") + "/?" + signature }
-	return Credential{
-		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
-			return aztables.NewServiceClientWithNoCredential(signed(u), o)
-		},
-		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
-			return azqueue.NewServiceClientWithNoCredential(signed(u), o)
-		},
-		blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
-			return service.NewClientWithNoCredential(signed(u), o)
-		},
-	}, true
+	return Secret{SAS: signature}, true
 }
 
-// Clients are the SDK's clients for the services of one account, nil for a service without endpoint.
-type Clients struct {
-	Tables *aztables.ServiceClient
-	Queues *azqueue.ServiceClient
-	Blobs  *service.Client
+// Signed returns an endpoint with the shared access signature.
+func (s Secret) Signed(endpoint string) string {
+	return strings.TrimSuffix(endpoint, "/") + "/?" + s.SAS
 }
 
-// Clients makes the clients for the endpoints, with the caller's options.
-func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, signals *telemetry.Telemetry) (clients Clients, err error) {
+// Link makes the SDK's clients for the services of one account. It is a function because package fmt can print a credential in a field
+// of an Account, and never prints what a function has captured.
+type Link func(name, endpoint string) (Secret, azcore.ClientOptions)
+
+// NewLink returns a Link that uses the secret and the caller's options. All clients share one transport.
+func NewLink(s Secret, options azcore.ClientOptions, signals *telemetry.Telemetry) Link {
 	if options.Transport == nil {
 		options.Transport = transport()
 	}
-	instrumented := func(name, endpoint string, paths wire.Paths) azcore.ClientOptions {
+	return func(name, endpoint string) (Secret, azcore.ClientOptions) {
 		u, err := url.Parse(endpoint)
 		if err != nil {
 			u = &url.URL{} // ignore the error: the client's constructor returns the same error
 		}
-		return signals.Instrument(clientOptions(options, paths, name == "blobs"), name, u.Path)
+		return s, signals.Instrument(clientOptions(options, wire.Paths{Tables: name == Tables}, name == Blobs), name, u.Path)
 	}
-	tables := aztables.ClientOptions{ClientOptions: instrumented("tables", endpoints.Table, wire.Paths{Tables: true})}
-	if clients.Tables, err = c.tables(endpoints.Table, &tables); err != nil {
-		return Clients{}, wire.Redact(err)
-	}
-	if endpoints.Queue != "" {
-		if clients.Queues, err = c.queues(endpoints.Queue, &azqueue.ClientOptions{ClientOptions: instrumented("queues", endpoints.Queue, wire.Paths{})}); err != nil {
-			return Clients{}, wire.Redact(err)
+}
+
+// The names of the services, for a Link.
+const (
+	Tables = "tables"
+	Queues = "queues"
+	Blobs  = "blobs"
+)
+
+// Tables makes the client of the table service.
+func (l Link) Tables(endpoint string) (client *aztables.ServiceClient, err error) {
+	s, options := l(Tables, endpoint)
+	o := &aztables.ClientOptions{ClientOptions: options}
+	switch {
+	case s.Token != nil:
+		client, err = aztables.NewServiceClient(endpoint, s.Token, o)
+	case s.Key != "":
+		var key *aztables.SharedKeyCredential
+		if key, err = aztables.NewSharedKeyCredential(s.Name, s.Key); err == nil {
+			client, err = aztables.NewServiceClientWithSharedKey(endpoint, key, o)
 		}
+	default:
+		client, err = aztables.NewServiceClientWithNoCredential(s.Signed(endpoint), o)
 	}
-	if endpoints.Blob != "" {
-		if clients.Blobs, err = c.blobs(endpoints.Blob, &service.ClientOptions{ClientOptions: instrumented("blobs", endpoints.Blob, wire.Paths{})}); err != nil {
-			return Clients{}, wire.Redact(err)
-		}
-	}
-	return clients, nil
+	return client, wire.Redact(err)
 }
 
 // transport returns what sends the requests of an account whose options have no transport. It has the settings of the SDK's, which the SDK
@@ -163,21 +118,4 @@ func clientOptions(client azcore.ClientOptions, paths wire.Paths, blobs bool) az
 		client.TracingProvider = tracing.Provider{}
 	}
 	return client
-}
-
-// Signer signs an address of a blob. It is a function because package fmt can print a credential in a field of an Account, and
-// never prints what a function has captured.
-type Signer func(sas.BlobSignatureValues) (sas.QueryParameters, error)
-
-// Delegated signs with a user delegation key, which it requests with a client that was made from a token
-// credential. Requests: 1.
-func Delegated(ctx context.Context, client *service.Client, from, to time.Time) (Signer, error) {
-	start, end := from.Format(sas.TimeFormat), to.Format(sas.TimeFormat)
-	credential, err := client.GetUserDelegationCredential(ctx, service.KeyInfo{Start: &start, Expiry: &end}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
-		return values.SignWithUserDelegation(credential)
-	}, nil
 }

@@ -2,23 +2,16 @@ package core
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
-	blobcontainer "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-	blobsas "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
-	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -26,7 +19,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
 // Endpoints are the addresses of an account's services.
@@ -47,9 +39,10 @@ type AccountOptions struct {
 	LogKeys        bool
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
+	Credential     azcore.TokenCredential
 }
 
-// Account is a storage account: it makes Table handles and the SDK's clients. It is safe for concurrent use.
+// Account is a storage account: it makes Table handles and links the SDK's clients. It is safe for concurrent use.
 type Account struct {
 	name      string
 	source    string
@@ -57,21 +50,19 @@ type Account struct {
 	endpoints Endpoints
 	cosmos    bool
 	tables    *aztables.ServiceClient
-	queues    *azqueue.ServiceClient
-	blobs     *blobservice.Client
-	signs     connection.Signer // nil without a shared key
-	token     bool              // made from a token credential
-	log       *slog.Logger      // nil for slog.Default()
+	link      connection.Link
+	others    *sync.Map    // from the name of another service to its client
+	log       *slog.Logger // nil for slog.Default()
 	telemetry *telemetry.Telemetry
 }
 
 // NewAccount returns an account that uses a token credential, such as one of package azidentity. Requests: 0.
 func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options *AccountOptions) (*Account, error) {
-	token, ok := connection.Token(credential)
+	secret, ok := connection.Token(credential)
 	if !ok {
 		return nil, errs.Wiringf("NewAccount", "", "the credential is nil; give one, such as azidentity.NewDefaultAzureCredential returns")
 	}
-	return build("NewAccount", Account{endpoints: endpoints, source: "token credential", token: true}, options, token)
+	return build("NewAccount", &Account{endpoints: endpoints, source: "token credential"}, options, secret)
 }
 
 // NewAccountWithSharedKey returns an account that uses the account's name and one of its keys, which is base64. Requests: 0.
@@ -80,25 +71,24 @@ func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *Acc
 	if !connection.IsAccountName(name) {
 		return nil, errs.Wiringf(op, "", "the account's name has %d characters; it must have 3 to 63 letters, digits and hyphens", len(name))
 	}
-	credential, signer, err := connection.SharedKey(name, key)
-	if err != nil {
+	if _, err := aztables.NewSharedKeyCredential(name, key); err != nil {
 		return nil, errs.Wiringf(op, "", "the key of account %q is not base64; give it as the portal shows it", name)
 	}
-	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", signs: signer}, options, credential)
+	return build(op, &Account{name: name, endpoints: endpoints, source: "shared key"}, options, connection.Secret{Name: name, Key: key})
 }
 
 // NewAccountWithSAS returns an account that uses a shared access signature: the query string of a SAS address, with or without the
 // question mark. Requests: 0.
 func NewAccountWithSAS(endpoints Endpoints, sas string, options *AccountOptions) (*Account, error) {
 	const op = "NewAccountWithSAS"
-	credential, ok := connection.SAS(sas)
+	secret, ok := connection.SAS(sas)
 	if !ok {
 		return nil, errs.Wiringf(op, "", "the shared access signature is not a query string with a parameter sig; give all that follows the question mark of its address")
 	}
-	return build(op, Account{endpoints: endpoints, source: "shared access signature"}, options, credential)
+	return build(op, &Account{endpoints: endpoints, source: "shared access signature"}, options, secret)
 }
 
-func build(op string, a Account, options *AccountOptions, credential connection.Credential) (*Account, error) {
+func build(op string, a *Account, options *AccountOptions, secret connection.Secret) (*Account, error) {
 	if a.endpoints.Table == "" {
 		return nil, errs.Wiringf(op, "", "there is no table endpoint; give Endpoints.Table, or the name of an account to AccountEndpoints")
 	}
@@ -112,7 +102,7 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 		if err := connection.CheckAccount(service, *endpoint); err != nil {
 			return nil, errs.Wiringf(op, "", "%w", err)
 		}
-		if a.token && !strings.HasPrefix(strings.ToLower(*endpoint), "https:") {
+		if secret.Token != nil && !strings.HasPrefix(strings.ToLower(*endpoint), "https:") {
 			return nil, errs.Wiringf(op, "", "the %s endpoint is an http address, and a token is sent over https only; use https, or another credential (an emulator over http takes a shared key)", service)
 		}
 		*endpoint = strings.TrimSuffix(*endpoint, "/")
@@ -139,12 +129,35 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 	if err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
-	clients, err := credential.Clients(connection.Endpoints(a.endpoints), options.ClientOptions, a.telemetry)
-	if err != nil {
+	a.others, a.link = &sync.Map{}, connection.NewLink(secret, options.ClientOptions, a.telemetry)
+	if a.tables, err = a.link.Tables(a.endpoints.Table); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
-	a.tables, a.queues, a.blobs = clients.Tables, clients.Queues, clients.Blobs
-	return &a, nil
+	return a, nil
+}
+
+// Client returns the account's client of another service, nil for an account without that endpoint. open makes it at the first call, so
+// that a program links the SDK's packages of the services that it uses, and no others. NewAccount has refused all that open could fail for.
+func Client[C any](a *Account, service, endpoint string, open func(endpoint string, secret connection.Secret, options azcore.ClientOptions) (*C, error)) *C {
+	if a == nil || a.link == nil || endpoint == "" {
+		return nil
+	}
+	if client, ok := a.others.Load(service); ok {
+		return client.(*C)
+	}
+	secret, options := a.link(service, endpoint)
+	made, err := open(endpoint, secret, options)
+	if err != nil {
+		return nil
+	}
+	client, _ := a.others.LoadOrStore(service, made) // of concurrent callers, all get the first one's
+	return client.(*C)
+}
+
+// Secret returns what the account authenticates its requests with, for signatures of addresses.
+func (a *Account) Secret() connection.Secret {
+	secret, _ := a.link(connection.Tables, a.endpoints.Table)
+	return secret
 }
 
 // Name returns the account's name, "" if the account was made without a name, for example from a token credential.
@@ -179,28 +192,6 @@ func (a *Account) Logger() *slog.Logger {
 // TableService returns the SDK's client for the table service.
 func (a *Account) TableService() *aztables.ServiceClient { return a.tables }
 
-// QueueService returns the SDK's client for the queue service, nil without a queue endpoint.
-func (a *Account) QueueService() *azqueue.ServiceClient { return a.queues }
-
-// BlobService returns the SDK's client for the blob service, nil without a blob endpoint.
-func (a *Account) BlobService() *blobservice.Client { return a.blobs }
-
-// Queue returns the SDK's client for one queue, nil without a queue endpoint.
-func (a *Account) Queue(name string) *azqueue.QueueClient {
-	if a.queues == nil {
-		return nil
-	}
-	return a.queues.NewQueueClient(name)
-}
-
-// Container returns the SDK's client for one blob container, nil without a blob endpoint.
-func (a *Account) Container(name string) *blobcontainer.Client {
-	if a.blobs == nil {
-		return nil
-	}
-	return a.blobs.NewContainerClient(name)
-}
-
 // String returns the table endpoint and Source, never a credential.
 func (a *Account) String() string { return fmt.Sprintf("%s (%s)", a.endpoints.Table, a.source) }
 
@@ -231,7 +222,7 @@ func NewAccountFromConnectionString(connectionString string, options *AccountOpt
 //	AZURE_STORAGE_CONNECTION_STRING
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_SAS_TOKEN
-//	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_AUTH_MODE=login: azidentity's DefaultAzureCredential
+//	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_AUTH_MODE=login: AccountOptions.Credential
 //
 // It returns ErrWiring if more than one of them is set, since a guess could write to the wrong account. Account.Source says which one
 // was used. Requests: 0.
@@ -274,59 +265,8 @@ func accountFromEnv(text, name, key, sas string, options *AccountOptions) (*Acco
 	case sas != "":
 		return NewAccountWithSAS(AccountEndpoints(name), sas, options)
 	}
-	credentialOptions := azidentity.DefaultAzureCredentialOptions{}
-	if options != nil {
-		credentialOptions.ClientOptions = options.ClientOptions
+	if options == nil || fields.IsNil(options.Credential) {
+		return nil, errs.Wiringf("NewAccountFromEnv", "", "AZURE_STORAGE_AUTH_MODE=login needs a credential; set AccountOptions.Credential, for example to that of azidentity.NewDefaultAzureCredential")
 	}
-	credential, err := azidentity.NewDefaultAzureCredential(&credentialOptions)
-	if err != nil {
-		return nil, errs.Wiringf("NewAccountFromEnv", "", "%w", err)
-	}
-	return NewAccount(AccountEndpoints(name), credential, options)
-}
-
-// SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until expiry: a
-// shared access signature. expiry is at most 7 days from now. The address is a secret: do not log it. It works over
-// https only, unless the account's own endpoint is http. An account with a shared key signs with that key. An account
-// with a token credential signs with a user delegation key; its credential needs the role Storage Blob Delegator. An
-// account that was made from a shared access signature cannot sign: SignBlob returns ErrWiring.
-//
-// Requests: 0; with a token credential 1.
-func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry time.Time) (string, error) {
-	const (
-		op = "SignBlob"
-		// maxSigned is the service's limit for a user delegation key. SignBlob also applies it to addresses signed with
-		// the account's key, since only regenerating that key revokes them.
-		maxSigned = 7 * 24 * time.Hour
-		clockSkew = 5 * time.Minute // the user delegation key is valid from this long ago, for services whose clock is behind
-	)
-	now := time.Now()
-	switch {
-	case a.blobs == nil:
-		return "", errs.Wiringf(op, "", "the account has no blob endpoint; give one in Endpoints")
-	case a.signs == nil && !a.token:
-		return "", errs.Wiringf(op, "", "an account made from a %s cannot sign; use one with a shared key or a token credential", a.source)
-	case container == "" || blob == "":
-		return "", errs.Invalidf(op, "the name of the container or of the blob is empty; both are needed")
-	case !expiry.After(now) || expiry.After(now.Add(maxSigned)):
-		return "", errs.Invalidf(op, "the expiry is %v from now; it must be more than 0 and at most %v", expiry.Sub(now).Round(time.Second), maxSigned)
-	}
-	values := blobsas.BlobSignatureValues{ContainerName: container, BlobName: blob, ExpiryTime: expiry.UTC(),
-		Permissions: (&blobsas.BlobPermissions{Read: true}).String()}
-	if u, err := url.Parse(a.endpoints.Blob); err != nil || strings.EqualFold(u.Scheme, "https") {
-		values.Protocol = blobsas.ProtocolHTTPS
-	}
-	sign := a.signs
-	if sign == nil {
-		var err error
-		values.StartTime = now.Add(-clockSkew).UTC()
-		if sign, err = connection.Delegated(ctx, a.blobs, values.StartTime, values.ExpiryTime); err != nil {
-			return "", ServiceError(op, container, err)
-		}
-	}
-	query, err := sign(values)
-	if err != nil {
-		return "", errs.Invalid(op, wire.Redact(err))
-	}
-	return a.blobs.NewContainerClient(container).NewBlobClient(blob).URL() + "?" + query.Encode(), nil
+	return NewAccount(AccountEndpoints(name), options.Credential, options)
 }

@@ -21,9 +21,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -293,7 +293,7 @@ func In(table *tables.Table, carrier any) *tables.Table {
 
 // Runner returns the runner of intents that a store with this queue uses.
 func Runner(queue *eventual.Queue) intents.Runner {
-	return eventual.RunnerOf(rows.Open, queue, 0)
+	return intents.Of((*handle.Any)(queue)).Runner(0)
 }
 
 // AsyncIf wraps those patterns that have effects outside of the partition in patterns.Async, and returns the others unchanged.

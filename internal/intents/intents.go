@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
+	"github.com/tablepatterns/tablepatterns/internal/verdict"
 )
 
 // Intent names the effects of a change set outside of its partition that may still be incomplete.
@@ -88,4 +90,31 @@ type RunnerCloser interface {
 	// Close waits until the Rest of every change whose Run has returned is done. A later Run returns only after the Rest of its
 	// change is done.
 	Close(ctx context.Context) error
+}
+
+// Messages is the contents of an eventual.Queue for the packages of this module that send and handle messages of their own, whose types
+// begin with "tablepatterns.".
+type Messages interface {
+	// HandleOwn makes all workers of the queue in this process handle messages of a type with h. Errors name the operation op.
+	HandleOwn(op, messageType string, h func(context.Context, Message) (verdict.Verdict, error)) error
+	// SendOwn puts a message on the queue.
+	SendOwn(ctx context.Context, op, messageType string, body any) error
+	// Runner returns the queue as the runner of a repository's intents. mostOpen is the maximum number of intents that are still open
+	// although their changes have returned; with 0 or less, each change closes its intent before it returns.
+	Runner(mostOpen int) RunnerCloser
+}
+
+// Message is one delivery of a message of the library.
+type Message interface {
+	// Decode reads the body into the value that v points to.
+	Decode(v any) error
+}
+
+// Of returns the contents of an eventual.Queue, nil for one that eventual.NewQueue has not made.
+func Of(queue *handle.Any) Messages {
+	if queue == nil {
+		return nil
+	}
+	of, _ := queue.Value().(Messages)
+	return of
 }

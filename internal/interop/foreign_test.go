@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -90,11 +91,11 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 		if index == "near" {
 			return
 		}
-		for _, name := range []string{w.store.Intents().Name(), w.store.Intents().Name() + "-poison"} {
-			_, err := a.Queue(name).Delete(ctx, nil)
+		for _, name := range []string{eventual.Intents(w.store).Name(), eventual.Intents(w.store).Name() + "-poison"} {
+			_, err := eventual.QueueService(a).NewQueueClient(name).Delete(ctx, nil)
 			harness.Check(t, err)
 		}
-		_, err := a.Container(w.store.Intents().Name()+"-claims").Delete(ctx, nil)
+		_, err := blobstorage.Container(a, eventual.Intents(w.store).Name()+"-claims").Delete(ctx, nil)
 		harness.Check(t, err)
 	})
 	return w
@@ -228,7 +229,7 @@ func (w *foreignWorld) putIntent(t *testing.T, hidden int32, badges ...string) *
 	id := "FOREIGN" + time.Now().UTC().Format("150405.000000000")
 	text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": id, "type": "tablepatterns.intent", "sent": time.Now().UTC(),
 		"body": map[string]any{"id": id, "repository": w.table.Name(), "partition": foreignKey.Partition, "row": foreignKey.Row, "outside": map[string]any{"badge": keys}}}))
-	i, forever := &intent{queue: w.table.Account().Queue(w.store.Intents().Name())}, int32(-1)
+	i, forever := &intent{queue: eventual.QueueService(w.table.Account()).NewQueueClient(eventual.Intents(w.store).Name())}, int32(-1)
 	answer, err := i.queue.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), &azqueue.EnqueueMessageOptions{VisibilityTimeout: &hidden, TimeToLive: &forever})
 	harness.Check(t, err)
 	i.id, i.receipt = *answer.Messages[0].MessageID, *answer.Messages[0].PopReceipt
@@ -244,7 +245,7 @@ func (i *intent) done(t *testing.T) {
 // drain has a worker handle what is visible on the queue, and returns how many messages it was.
 func (w *foreignWorld) drain(t *testing.T) int {
 	t.Helper()
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(w.store.Intents(), nil, nil))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(w.store), nil, nil))
 	return harness.Must[int](t)(worker.Drain(t.Context()))
 }
 

@@ -9,17 +9,12 @@ import (
 	"testing"
 )
 
-// facesAllowed are the packages whose doors are not closed yet, each with the reason.
-var facesAllowed = map[string]string{
-	"eventual": "its queue is not divided into a core and a face yet",
-}
-
 // internalNames finds exported functions, methods and fields of public packages that name a type of an internal package: nobody outside
 // of the module can call or set them. A type may be defined as an internal one, since its contents stay closed.
-func internalNames(sources []source, allowed map[string]string) []string {
+func internalNames(sources []source) []string {
 	var bad []string
 	for _, s := range sources {
-		if s.isTest() || !isLibrary(s.dir()) || allowed[s.dir()] != "" {
+		if s.isTest() || !isLibrary(s.dir()) {
 			continue
 		}
 		inside := map[string]bool{}
@@ -85,14 +80,14 @@ func receiver(f *ast.FuncDecl) (name string) {
 }
 
 func TestFacesNameNoInternalType(t *testing.T) {
-	report(t, internalNames(projectSources(t), facesAllowed))
+	report(t, internalNames(projectSources(t)))
 }
 
 func TestFacesNameNoInternalTypeCanFail(t *testing.T) {
 	text := "package p\nimport x \"" + modulePath + "/internal/rows\"\n" +
 		"func Open(x.Pass) {}\nfunc closed(x.Pass) {}\ntype Handle x.Pass\ntype Alias = x.Pass\ntype hidden struct{ P x.Pass }\n" +
 		"func (hidden) Open() x.Pass { return 1 }\nfunc (Handle) Get() *x.Pass { return nil }\ntype Options struct {\n\tP []x.Pass\n\tq x.Pass\n}\n"
-	wantViolations(t, internalNames(parse(t, map[string]string{"scatter/s.go": text, "internal/rows/r.go": text, "eventual/e.go": text}), facesAllowed),
+	wantViolations(t, internalNames(parse(t, map[string]string{"scatter/s.go": text, "internal/rows/r.go": text})),
 		"scatter/s.go:3: Open names x.Pass",
 		"scatter/s.go:6: Alias names x.Pass",
 		"scatter/s.go:9: Get names x.Pass",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -77,24 +78,24 @@ func start(s *storagetest.Service) (*process, error) {
 		return nil, err
 	}
 	options := &largeentities.Options{Threshold: 10}
-	p.text = largeentities.NewProperty[doc]("Text", p.store.Container("docs"), options)
-	video := largeentities.NewStream("Video", func(d *doc) *largeentities.Stream { return &d.Video }, p.store.Container("docs"), options)
-	p.groups = indexentities.NewInBlobs("groups", func(d *doc) compoundkey.Part { return compoundkey.String(d.Group) }, p.store.Container("lists"), nil)
+	p.text = largeentities.NewProperty[doc]("Text", blobstorage.Open(p.store, "docs"), options)
+	video := largeentities.NewStream("Video", func(d *doc) *largeentities.Stream { return &d.Video }, blobstorage.Open(p.store, "docs"), options)
+	p.groups = indexentities.NewInBlobs("groups", func(d *doc) compoundkey.Part { return compoundkey.String(d.Group) }, blobstorage.Open(p.store, "lists"), nil)
 	var next error
 	p.docs, next = patterns.NewRepository(p.store.Table("Docs"), patterns.Schema[doc]{}, p.text, video, p.groups)
 	fail(next)
-	p.counter, next = dataseries.NewCounter[int64](p.store.Table("Series"), "hits", 4, &dataseries.Options{Container: p.store.Container("series")})
+	p.counter, next = dataseries.NewCounter[int64](p.store.Table("Series"), "hits", 4, &dataseries.Options{Container: blobstorage.Open(p.store, "series")})
 	fail(next)
-	p.mail, next = p.store.Queue("mail", nil)
+	p.mail, next = eventual.OpenQueue(p.store, "mail", nil)
 	fail(next)
 	p.people, next = patterns.NewRepository(p.store.Table("People"), patterns.Schema[person]{})
 	fail(next)
-	p.mover, next = archive.New(p.mail, "leave", p.people, archive.ToContainer(p.store.Container("left"), func(v *person) string { return v.RowKey + ".json" }), nil)
+	p.mover, next = archive.New(p.mail, "leave", p.people, archive.ToContainer(blobstorage.Open(p.store, "left"), func(v *person) string { return v.RowKey + ".json" }), nil)
 	fail(next)
 	p.restored = p.store.Table("Restored")
-	p.vault, next = backup.OpenContainer(p.store.Container("vault"), "")
+	p.vault, next = backup.OpenContainer(blobstorage.Open(p.store, "vault"), "")
 	fail(next)
-	p.log, next = logdata.New(p.store.Container("logs"), "web", nil)
+	p.log, next = logdata.New(blobstorage.Open(p.store, "logs"), "web", nil)
 	fail(next)
 	return p, err
 }
@@ -323,7 +324,7 @@ func hire(ctx context.Context, p *process) error {
 func somewhere(ctx context.Context, p *process) error {
 	v, err := p.people.Get(ctx, key)
 	if errors.Is(err, tables.ErrNotFound) {
-		v, err = archive.Read[person](ctx, p.store.Container("left"), key.Row+".json")
+		v, err = archive.Read[person](ctx, blobstorage.Open(p.store, "left"), key.Row+".json")
 	}
 	if err == nil && v.Name != "June" {
 		err = fmt.Errorf("the name is %q", v.Name)
@@ -342,7 +343,7 @@ func archives() []job {
 	return []job{
 		{"archive: move", hire, move, somewhere},
 		{"archive: read", func(ctx context.Context, p *process) error { return errors.Join(hire(ctx, p), move(ctx, p)) }, func(ctx context.Context, p *process) error {
-			_, err := archive.Read[person](ctx, p.store.Container("left"), key.Row+".json")
+			_, err := archive.Read[person](ctx, blobstorage.Open(p.store, "left"), key.Row+".json")
 			return err
 		}, somewhere},
 	}

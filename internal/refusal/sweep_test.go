@@ -120,9 +120,9 @@ func after(t *testing.T, j job, s *storagetest.Service, got []string, at string)
 	p.got = got
 	for range 3 {
 		s.Wait(time.Hour)
-		harness.Check(t, p.work(ctx, p.store.Intents()), p.work(ctx, p.mail))
+		harness.Check(t, p.work(ctx, eventual.Intents(p.store)), p.work(ctx, p.mail))
 	}
-	for _, q := range []*eventual.Queue{p.store.Intents(), p.mail} {
+	for _, q := range []*eventual.Queue{eventual.Intents(p.store), p.mail} {
 		for _, m := range harness.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(ctx, 32)) {
 			if strings.Contains(m.Reason, "another writer") {
 				t.Errorf("%s: a message is poisoned with %q", at, m.Reason)

@@ -1,6 +1,5 @@
 // Package rows defines what packages tables and patterns share about stored rows: the names of the library's
-// own properties, the keys of values that need several rows, and Pass, with which only this module can call
-// the raw functions of package tables.
+// own properties, and the keys of values that need several rows.
 package rows
 
 import (
@@ -13,13 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
-
-// Pass is an argument of the functions of package tables that read and write rows with the library's own properties. No
-// program outside of this module can name it.
-type Pass uint8
-
-// Open is the only value of type Pass.
-const Open Pass = 1
 
 // Prefix is the prefix of the names of the library's own properties. They count among the properties of an
 // entity. No field and no property bag may use a name with this prefix.

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -237,7 +238,7 @@ func TestPostponedDeliveriesAreNoErrors(t *testing.T) {
 	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(newer.Table("Labels"), labelSchema(), patterns.Async(calls)))
 	harness.Check(t, newer.Create(ctx), repo.Insert(ctx, &labelled{ID: 1}), newer.Close(ctx))
 	older := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "shop", nil))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(older.Intents(), nil, nil))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(older), nil, nil))
 	harness.Must[int](t)(worker.Drain(ctx))
 	var spans []trace.ReadOnlySpan
 	for _, span := range w.spans.Ended() {
@@ -259,7 +260,7 @@ func TestMissingWithALoggerAlone(t *testing.T) {
 	if _, err := queue.Send(t.Context(), "Order", map[string]int{"ID": 1}, nil); !errors.Is(err, tables.ErrMissingResource) {
 		t.Errorf("a queue that does not exist: %v", err)
 	}
-	if _, err := account.Container("photos").NewBlobClient("a").GetProperties(t.Context(), nil); err == nil {
+	if _, err := blobstorage.Container(account, "photos").NewBlobClient("a").GetProperties(t.Context(), nil); err == nil {
 		t.Error("a container that does not exist has a blob")
 	}
 	for _, resource := range []string{"orders", "photos"} {

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
@@ -66,9 +67,9 @@ func leasedBlob(t *testing.T, w *watch, s *storagetest.Service) {
 	harness.Check(t, x.place(ctx, 7, "leased"), x.store.Close(ctx))
 	_, err := x.table.Client().DeleteEntity(ctx, secretKey, x.orders.KeyOf(newOrder(7, "")).Row, nil)
 	harness.Check(t, err)
-	for b, err := range blobio.List(ctx, x.store.Container(invoices), "", container.ListBlobsInclude{}) {
+	for b, err := range blobio.List(ctx, blobstorage.Open(x.store, invoices), "", container.ListBlobsInclude{}) {
 		harness.Check(t, err)
-		_, err = harness.Must[*lease.BlobClient](t)(lease.NewBlobClient(x.store.Container(invoices).NewBlobClient(*b.Name), nil)).AcquireLease(ctx, -1, nil)
+		_, err = harness.Must[*lease.BlobClient](t)(lease.NewBlobClient(blobstorage.Open(x.store, invoices).NewBlobClient(*b.Name), nil)).AcquireLease(ctx, -1, nil)
 		harness.Check(t, err)
 	}
 	s.Wait(24 * time.Hour)
@@ -125,7 +126,7 @@ func refusedTogether(t *testing.T, w *watch, s *storagetest.Service) {
 	}
 	_, err := tx.Commit(ctx)
 	harness.Check(t, err, store.Close(ctx))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(store.Intents(), nil, nil))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(store), nil, nil))
 	harness.Must[int](t)(worker.Drain(ctx))
 }
 
@@ -138,7 +139,7 @@ func messages(t *testing.T, w *watch, s *storagetest.Service) {
 		"fine": func(context.Context, *eventual.Message) error { return nil },
 		"lost": func(ctx context.Context, m *eventual.Message) error {
 			return m.Steps(ctx, eventual.Step{Name: "clear", Do: func(ctx context.Context) error { // the message is gone when the step is to be noted
-				_, err := q.Account().Queue("work").ClearMessages(ctx, nil)
+				_, err := eventual.QueueService(q.Account()).NewQueueClient("work").ClearMessages(ctx, nil)
 				return err
 			}}, eventual.Step{Name: "never", Do: func(context.Context) error { return nil }})
 		},

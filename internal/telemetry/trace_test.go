@@ -77,7 +77,7 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 			if !async {
 				return
 			}
-			worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(x.store.Intents(), nil, nil))
+			worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(x.store), nil, nil))
 			if n := harness.Must[int](t)(worker.Drain(ctx)); n != 1 {
 				t.Fatalf("%d handled", n)
 			}
@@ -110,10 +110,10 @@ func TestHostileTraceparent(t *testing.T) {
 	foreign := []string{"x", strings.Repeat("0", 55), "00-00000000000000000000000000000000-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
 		strings.ToUpper(good), "01" + good[2:], good + "-x", good[:53] + "ff", strings.Repeat("a", 20_000), good[:3] + "\\u0000" + good[4:]}
 	for _, text := range append(foreign, good) {
-		_, err := q.Account().Queue("work").EnqueueMessage(ctx, `{"v":1,"type":"work","traceparent":"`+text+`"}`, nil)
+		_, err := eventual.QueueService(q.Account()).NewQueueClient("work").EnqueueMessage(ctx, `{"v":1,"type":"work","traceparent":"`+text+`"}`, nil)
 		harness.Check(t, err)
 	}
-	_, err := q.Account().Queue("work").EnqueueMessage(ctx, `{"v":1,"type":"work","traceparent":{"a":1}}`, nil)
+	_, err := eventual.QueueService(q.Account()).NewQueueClient("work").EnqueueMessage(ctx, `{"v":1,"type":"work","traceparent":{"a":1}}`, nil)
 	harness.Check(t, err)
 	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(q, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }}, &eventual.WorkerOptions{MaxDequeues: 1}))
 	n := harness.Must[int](t)(worker.Drain(ctx))

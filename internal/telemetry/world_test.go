@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	goroutines "github.com/tablepatterns/tablepatterns/internal/leaks"
@@ -162,7 +163,7 @@ func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bo
 	x := &shop{store: store, table: store.Table(ordersTable)}
 	x.byEmail = interpartition.NewIndex("email", func(o *order) compoundkey.Part { return compoundkey.String(o.Email) },
 		&interpartition.Options[order]{Unique: true, Table: store.Table(emailsTable)})
-	x.invoice = largeentities.NewStream("Invoice", func(o *order) *largeentities.Stream { return &o.Invoice }, store.Container(invoices), nil)
+	x.invoice = largeentities.NewStream("Invoice", func(o *order) *largeentities.Stream { return &o.Invoice }, blobstorage.Open(store, invoices), nil)
 	x.orders = harness.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *order) tables.Key {
 		return tables.Key{Partition: o.Customer, Row: compoundkey.Join("order", compoundkey.Int(o.Number, 6))}
 	}}, append(harness.AsyncIf[order](async, x.byEmail), x.invoice)...))

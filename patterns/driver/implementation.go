@@ -6,12 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/stores"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -32,9 +33,12 @@ type Implementation[T any] struct {
 	// Pattern is the pattern itself. Set it only if its package searches Host.Patterns for its own patterns.
 	Pattern any
 	// Tables and Containers are resources of the pattern other than the repository's table and Outside.Table.
-	// Store.Create creates them; nil elements are ignored.
+	// Store.Create creates them; nil elements are ignored. blobstorage.Resource makes a Container of the SDK's client.
 	Tables     []*tables.Table
-	Containers []*container.Client
+	Containers []Container
+	// Intents is the queue of a pattern with Outside or OutsideKeys, unless StoreOptions.Intents names it: set it to
+	// eventual.IntentQueue(nil). Without it, a program links no client of queues.
+	Intents IntentQueue
 	// Fits returns an error if the pattern cannot be combined with other patterns of the repository. It is
 	// called once, after all patterns have attached; all includes this pattern.
 	Fits func(all []Implementation[T]) error
@@ -106,6 +110,12 @@ type Implementation[T any] struct {
 	// decoded, such as type and version. An encryption pattern signs them.
 	Seals []string
 }
+
+// Container is a blob container of a pattern; the zero value is none.
+type Container handle.Any
+
+// IntentQueue says how a Store opens its queue of intents; the zero value opens none. eventual.IntentQueue makes one.
+type IntentQueue stores.Opener
 
 // Copy is a further row of an entity: its properties under another row key of its partition.
 type Copy struct {

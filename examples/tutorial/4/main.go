@@ -8,6 +8,7 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -61,7 +62,7 @@ func run(ctx context.Context) error {
 	}
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error)
-	go func() { ended <- store.Run(working, nil) }() // the worker
+	go func() { ended <- eventual.Run(working, store, nil) }() // the worker
 	err = use(ctx, store, employees, byEmail)
 	stop()
 	return errors.Join(err, <-ended, store.Close(ctx)) // Close waits for what the last writes still do in the background

@@ -67,7 +67,7 @@ func main() {
 	ctx, trace := context.Background(), &tracer{}
 	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{ClientOptions: policy.ClientOptions{PerRetryPolicies: []policy.Policy{trace}}})
 	check(err)
-	intents := eventual.QueueOptions{VisibilityTimeout: 3 * time.Second} // the default, a minute, is long for a tutorial
+	intents := eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: 3 * time.Second}) // the default, a minute, is long for a tutorial
 	store, err := patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: intents})
 	check(err)
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
@@ -107,11 +107,11 @@ func main() {
 	case len(os.Args) == 2 && os.Args[1] == "work":
 		working, stop := context.WithCancel(ctx)
 		ended := make(chan error)
-		go func() { ended <- store.Run(working, &eventual.WorkerOptions{MaxPoll: time.Second}) }()
+		go func() { ended <- eventual.Run(working, store, &eventual.WorkerOptions{MaxPoll: time.Second}) }()
 		open := 1
 		for open > 0 {
 			time.Sleep(time.Second)
-			open, err = store.Intents().Length(ctx)
+			open, err = eventual.Intents(store).Length(ctx)
 			check(err)
 		}
 		stop()

@@ -14,10 +14,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/httpapi"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -96,8 +98,9 @@ func check(err error) {
 
 func open() *service {
 	s := &service{metrics: metric.NewManualReader()}
-	// On Azure, set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_AUTH_MODE=login: then the credential is azidentity's DefaultAzureCredential.
-	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{MeterProvider: metric.NewMeterProvider(metric.WithReader(s.metrics))})
+	credential, err := azidentity.NewDefaultAzureCredential(nil) // on Azure, set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_AUTH_MODE=login
+	check(err)
+	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{Credential: credential, MeterProvider: metric.NewMeterProvider(metric.WithReader(s.metrics))})
 	check(err)
 	s.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{CheckReady: true})
 	check(err)
@@ -132,7 +135,7 @@ func main() {
 	slog.Info("serving", "address", listener.Addr().String())
 
 	worker, served := make(chan error, 1), make(chan error, 1)
-	go func() { defer stop(); worker <- s.store.Run(ctx, nil) }()
+	go func() { defer stop(); worker <- eventual.Run(ctx, s.store, nil) }()
 	go func() { defer stop(); served <- server.Serve(listener) }()
 	<-ctx.Done() // at SIGTERM, or when the worker or the server ends by itself
 

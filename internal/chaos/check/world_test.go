@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
@@ -91,7 +92,7 @@ func openWorld(s *storagetest.Service, in places, options *eventual.QueueOptions
 		return nil, err
 	}
 	people, badges, teams := account.Table(in.People), account.Table(in.Badges), account.Table(in.Teams)
-	w := &world{account: account, queue: queue, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: account.Container(in.Photos), wait: s.Wait}
+	w := &world{account: account, queue: queue, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: blobstorage.Container(account, in.Photos), wait: s.Wait}
 	w.photo = largeentities.NewProperty[person]("Photo", w.photos, &largeentities.Options{Threshold: 16})
 	w.mail = interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 	w.repo, err = patterns.NewRepository(harness.In(people, queue), patterns.Schema[person]{Key: personKey, Rows: compoundkey.Starting("empid")},

@@ -11,13 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/stores"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -206,7 +205,7 @@ type Pattern struct {
 	Layout      *driver.Layout
 	Audit       *Audit
 	Tables      []*core.Table // a nil element is the repository's own table
-	Containers  []*container.Client
+	Containers  []stores.Entry
 }
 
 // Mixes reports whether a pattern of the engine and one of the same name in another engine store rows or lists under
@@ -226,12 +225,8 @@ func (r *Engine) Mixes(p *Pattern, other *Engine, q *Pattern) bool {
 	sameTable := func(t *core.Table) bool {
 		return slices.ContainsFunc(q.Tables, func(u *core.Table) bool { return cmp.Or(t, r.Table).Same(cmp.Or(u, other.Table)) })
 	}
-	address := func(c *container.Client) string {
-		url, _, _ := strings.Cut(c.URL(), "?") // without a signature
-		return url
-	}
-	sameContainer := func(c *container.Client) bool {
-		return c != nil && slices.ContainsFunc(q.Containers, func(d *container.Client) bool { return d != nil && address(c) == address(d) })
+	sameContainer := func(c stores.Entry) bool {
+		return slices.ContainsFunc(q.Containers, func(d stores.Entry) bool { return c.ID == d.ID })
 	}
 	return slices.ContainsFunc(p.Tables, sameTable) || slices.ContainsFunc(p.Containers, sameContainer)
 }

@@ -6,17 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
-	"sync"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/stores"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -57,16 +55,6 @@ func OfTable(t *core.Table) resource.Resource {
 	}}
 }
 
-// OfContainer returns a container as a resource. url is the container's URL without a signature, source the Source of its account.
-func OfContainer(c *container.Client, url, source string) resource.Resource {
-	return resource.Resource{Kind: resource.Container, Name: url, Source: source, Check: func(ctx context.Context) error {
-		if _, err := c.GetProperties(ctx, nil); err != nil {
-			return core.ServiceError("Ready", url, err)
-		}
-		return nil
-	}}
-}
-
 // atOnce limits how many functions All calls concurrently.
 const atOnce = 8
 
@@ -83,56 +71,6 @@ func All(ctx context.Context, all []func(context.Context) error) error {
 	}
 	_ = group.Wait() // the functions return nil
 	return errors.Join(failures...)
-}
-
-// ID identifies a resource. Account distinguishes resources of one name in several accounts; it is nil if the
-// name is a URL.
-type ID struct {
-	Account *core.Account
-	Name    string // the kind and the name of the resource
-}
-
-// Entry is something that a store creates.
-type Entry struct {
-	ID
-	Create func(context.Context) error
-	Late   bool                // create the entry after all entries that are not Late
-	Parts  []resource.Resource // the resources that exist after the creation
-}
-
-// Register holds the resources that a store uses, each once. The zero value is empty. It is safe for concurrent use.
-type Register struct {
-	mu      sync.Mutex
-	entries []Entry
-	known   map[ID]bool
-}
-
-// Add adds an entry unless it exists.
-func (r *Register) Add(e Entry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.known[e.ID] {
-		return
-	}
-	if r.known == nil {
-		r.known = map[ID]bool{}
-	}
-	r.known[e.ID] = true
-	r.entries = append(r.entries, e)
-}
-
-// Has reports whether the register has an entry with this ID.
-func (r *Register) Has(id ID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known[id]
-}
-
-// Entries returns all entries in the order in which they were added.
-func (r *Register) Entries() []Entry {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clip(r.entries)
 }
 
 // Unmatched reports whether the repository's table has rows of which none is an entity of the repository: then
@@ -180,17 +118,11 @@ func pageOf(own *ownrows.Rows) int {
 
 // Warn logs the repositories that are Unmatched. It checks each repository once and does not repeat a failed
 // check, since the caller asks about resources and this log line is only additional advice.
-func (r *Register) Warn(ctx context.Context, all []*engine.Engine) {
+func Warn(ctx context.Context, r *stores.Register, all []*engine.Engine) {
 	for _, e := range all {
-		if r.Has(matchOf(e)) {
+		if !r.Mark(matchOf(e)) {
 			continue
 		}
-		r.mu.Lock()
-		if r.known == nil {
-			r.known = map[ID]bool{}
-		}
-		r.known[matchOf(e)] = true
-		r.mu.Unlock()
 		if unmatched, err := Unmatched(ctx, e); err == nil && unmatched {
 			e.Table.Account().Telemetry().Log(ctx, telemetry.LineUnmatched, e.Table.Name(), slog.String("table", e.Table.Name()), slog.String("repository", e.Name()))
 		}
@@ -198,6 +130,6 @@ func (r *Register) Warn(ctx context.Context, all []*engine.Engine) {
 }
 
 // matchOf returns the ID under which Warn records that a repository was checked.
-func matchOf(e *engine.Engine) ID {
-	return ID{Account: e.Table.Account(), Name: "rows of " + e.Table.Name() + " " + e.Name()}
+func matchOf(e *engine.Engine) stores.ID {
+	return stores.ID{Account: e.Table.Account(), Name: "rows of " + e.Table.Name() + " " + e.Name()}
 }

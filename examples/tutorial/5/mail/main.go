@@ -46,7 +46,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mail, err := store.Queue("mail", nil)
+	mail, err := eventual.OpenQueue(store, "mail", nil)
 	if err != nil {
 		return err
 	}
