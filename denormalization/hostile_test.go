@@ -126,6 +126,9 @@ func TestForgedNames(t *testing.T) {
 			if changed := !maps.Equal(before, after) || leaked; changed != c.open {
 				t.Errorf("the victim's rows: before %v, after %v; leaked: %v", before, after, leaked)
 			}
+			if strings.HasPrefix(name, "Find") && !maps.Equal(before, after) {
+				t.Error("a holder that does not name the source was written")
+			}
 			if reason := fmt.Sprint(insertErr); !c.open && (!errors.Is(insertErr, tables.ErrInvalid) || !strings.Contains(reason, c.want)) {
 				t.Errorf("no word of %s in %s", c.want, reason)
 			}
