@@ -11,14 +11,14 @@ import (
 )
 
 // bring writes the copy of a source into a holder in memory, or clears the copy if source is nil, and reports
-// whether it has changed the holder. key is the source's key. names says whether the source names the holder;
-// with Find, bring ignores names and uses SourceOf.
+// whether it has changed the holder. key is the source's key. names says whether the source names the holder; to a holder
+// that it does not name, it counts as a source that does not exist.
 func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool) (changed bool, err error) {
 	holds := r.holds(holder, key)
 	switch {
 	case r.link.Find != nil && !holds, !names && !holds:
 		return false, nil
-	case r.link.Find == nil && !names:
+	case !names:
 		source = nil
 	}
 	if changed, err = r.write(holder, source); err != nil {
@@ -43,11 +43,13 @@ func (r *relation[S, H]) holds(holder *H, source tables.Key) bool {
 
 // isAsAsked reports whether bring would leave a holder unchanged. It does not change the holder.
 func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names bool) (bool, error) {
-	holds := r.holds(holder, key)
-	switch {
-	case !holds && (r.link.Find != nil || !names || source == nil):
+	if !names {
+		source = nil
+	}
+	switch holds := r.holds(holder, key); {
+	case !holds && (r.link.Find != nil || source == nil):
 		return true, nil
-	case r.link.Find == nil && holds != (names && source != nil):
+	case r.link.Find == nil && holds != (source != nil):
 		return false, nil
 	}
 	want, err := r.copyOf(source)

@@ -54,7 +54,10 @@ func setOf(keys []tables.Key) map[tables.Key]bool {
 
 // names reports whether the source names a holder.
 func (f *fanOut[S, H]) names(holder tables.Key) bool {
-	return f.source != nil && (f.link.Find != nil || f.keys[holder])
+	if f.link.Find != nil {
+		return f.linked.names(f.source, holder)
+	}
+	return f.keys[holder]
 }
 
 // all reconciles all holders that Find yields. Correct holders need no further request, so a repeated fan-out

@@ -105,7 +105,7 @@ func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) erro
 		if source != nil {
 			done.sources = append(done.sources, source)
 		}
-		if chosen == nil && h.names(source, c.Key) {
+		if chosen == nil && l.names(source, c.Key) {
 			chosen = source
 		}
 	}
@@ -125,7 +125,8 @@ func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(keys, source) {
+		// A source that may not have the holder was stored by somebody else: it must not keep the holder from getting another one.
+		if !slices.Contains(keys, source) && h.checkPair(source, key) == nil {
 			keys = append(keys, source)
 		}
 	}
@@ -133,11 +134,8 @@ func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([
 		if err := checkKey(source); err != nil {
 			return nil, fmt.Errorf("the key of the source: %w", err)
 		}
-		if err := h.checkSelf(source, key); err != nil {
+		if err := h.checkPair(source, key); err != nil {
 			return nil, err
-		}
-		if h.inPartition && source.Partition != key.Partition {
-			return nil, fmt.Errorf("the source (%q, %q) is not in the partition of its holder; a link of NewInPartition copies within a partition only, so use New", source.Partition, source.Row)
 		}
 	}
 	return keys, nil
@@ -193,7 +191,7 @@ func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 		if err != nil {
 			return l.sourceError(key, err)
 		}
-		right, err := h.isAsAsked(r.Entity, key, source, h.names(source, r.Key))
+		right, err := h.isAsAsked(r.Entity, key, source, l.names(source, r.Key))
 		if err != nil {
 			return err
 		}

@@ -178,7 +178,7 @@ func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 		if err := checkKey(key); err != nil {
 			return nil, fmt.Errorf("Link.Holders returned an invalid key: %w", err)
 		}
-		if err := r.checkSelf(r.sources.KeyOf(source), key); err != nil {
+		if err := r.checkPair(r.sources.KeyOf(source), key); err != nil {
 			return nil, err
 		}
 	}
@@ -188,19 +188,23 @@ func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 	return keys, nil
 }
 
-// checkSelf returns an error if an entity is its own source.
-func (r *linked[S, H]) checkSelf(source, holder tables.Key) error {
-	if source == holder && r.sources.Table().Same(r.holders.Table()) {
+// checkPair returns an error if a source cannot have a holder: an entity is not its own source, NewInPartition copies within
+// a partition, and Schema.MayName of either repository can refuse the pair.
+func (r *linked[S, H]) checkPair(source, holder tables.Key) error {
+	switch {
+	case source == holder && r.sources.Table().Same(r.holders.Table()):
 		return errors.New("the link makes an entity the holder of its own copy; a holder must be another entity than its source")
+	case r.inPartition && source.Partition != holder.Partition:
+		return fmt.Errorf("the source (%q, %q) and the holder (%q, %q) are in two partitions; a link of NewInPartition copies within a partition only, so use New", source.Partition, source.Row, holder.Partition, holder.Row)
 	}
-	return nil
+	return cmp.Or(r.sources.MayName(source, holder), r.holders.MayName(holder, source))
 }
 
-// names reports whether a source names a holder. With Find, only the holder decides to which source it belongs,
-// so names returns true for every source that is not nil. A source with more holders than the limit names none.
-func (r *relation[S, H]) names(source *S, holder tables.Key) bool {
+// names reports whether a source names a holder, and may have it. With Find, only the holder decides to which source it
+// belongs. A source with more holders than the limit names none.
+func (r *linked[S, H]) names(source *S, holder tables.Key) bool {
 	switch {
-	case source == nil:
+	case source == nil || r.checkPair(r.sources.KeyOf(source), holder) != nil:
 		return false
 	case r.link.Find != nil:
 		return true

@@ -130,7 +130,7 @@ func TestRefusedChanges(t *testing.T) {
 	}{
 		{"a holder elsewhere", true, func(l *link) {
 			l.Holders = func(*employee) []tables.Key { return []tables.Key{departmentKey("Marketing", "A")} }
-		}, "is not in the partition of its source"},
+		}, "are in two partitions"},
 		{"itself", false, func(l *link) {
 			l.Holders = func(e *employee) []tables.Key { return []tables.Key{employeeKey(e.Site, e.ID)} }
 		}, "the holder of its own copy"},

@@ -175,9 +175,6 @@ func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x 
 		return err
 	}
 	for i, key := range slices.Concat(now, before) {
-		if key.Partition != c.Key.Partition {
-			return fmt.Errorf("the holder (%q, %q) is not in the partition of its source; a link of NewInPartition copies within a partition only, so use New", key.Partition, key.Row)
-		}
 		if err := l.stage(ctx, c, x, key, i < len(now)); err != nil {
 			return err
 		}
@@ -339,7 +336,7 @@ func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, hold
 		}
 		seen[key] = source
 	}
-	right, err := s.isAsAsked(holder, key, source, source != nil)
+	right, err := s.isAsAsked(holder, key, source, s.names(source, s.holders.MetaOf(holder).Key()))
 	return !right, err
 }
 

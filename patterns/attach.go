@@ -259,6 +259,13 @@ func (h *host[T]) Owns(key tables.Key, stored tables.Properties) bool {
 	return own.Keeps(key) && own.Meets(key, stored)
 }
 
+func (h *host[T]) MayName(entity, other tables.Key) error {
+	if may := h.engine.Schema.MayName; may != nil && !may(entity, other) {
+		return fmt.Errorf("Schema.MayName does not let (%q, %q) name (%q, %q); store a key that it allows, or change MayName", entity.Partition, entity.Row, other.Partition, other.Row)
+	}
+	return nil
+}
+
 func (h *host[T]) Patterns() []driver.Implementation[T] { return slices.Clone(h.patterns) }
 
 func (h *host[T]) MetaOf(v *T) *tables.Meta { return h.engine.Codec.Meta(v) }

@@ -39,6 +39,13 @@ type Schema[T any] struct {
 	// these properties of an entity: the entity's copies would stay, and Verify could not tell them from those
 	// of another type.
 	Where tables.Condition
+	// MayName reports whether an entity may name the key of another one: a holder or source of package denormalization, a
+	// parent of relationships.Members, or the copy that an archive.Mover makes (default: every key). A change that names
+	// another key returns ErrInvalid, and for a stored row that does, the library writes and copies nothing elsewhere. Set it
+	// if somebody who may write only some partitions must not reach the others. It must be pure.
+	//
+	// It does not concern indexes: a row of an index belongs to its entity, wherever the row is stored.
+	MayName func(entity, other tables.Key) bool
 	// MaxAttempts is the maximum number of attempts of one change after conflicts (default 10).
 	MaxAttempts int
 }
@@ -79,7 +86,7 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 		return nil, errs.Wiringf(op, "", "Schema.Key is nil, and %w", err)
 	}
 	r := &Repository[T]{engine: &engine.Engine{Table: (*core.Table)(table), Codec: (*core.Codec)(codec), Names: codec.PropertyNames(),
-		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, MaxAttempts: s.MaxAttempts}}}
+		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, MayName: s.MayName, MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
 		return nil, errs.Wiringf(op, "", "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}

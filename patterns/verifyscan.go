@@ -31,12 +31,13 @@ const (
 	phaseDone
 )
 
-// runFacts is the minimum number of facts in a run of partitions before its sums are compared. Shorter runs report
-// differences earlier and limit the second scan.
-const runFacts = 50_000
-
-// openFacts is the approximate number of facts compared at once, which limits the memory.
-const openFacts = 100_000
+const (
+	// runFacts is the minimum number of facts in a run of partitions before its sums are compared. Shorter runs report
+	// differences earlier and limit the second scan.
+	runFacts = 50_000
+	// openFacts is the approximate number of facts compared at once, which limits the memory.
+	openFacts = 100_000
+)
 
 // partitionRun is a set of whole partitions whose rows are compared together. Readers read several partitions at once,
 // so two runs can be open. A partition belongs to the run that was current when its first row was counted.

@@ -92,7 +92,7 @@ func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]s
 	}
 	var places []string
 	if to != "" {
-		if err := x.checkMember(to, c.Key); err != nil {
+		if err := x.checkEntry(to, c.Key); err != nil {
 			return nil, err
 		}
 		places = append(places, to)
@@ -117,6 +117,15 @@ func (x *Members[C]) checkMember(place string, child tables.Key) error {
 	return nil
 }
 
+// checkEntry refuses a child that a parent cannot get as a member: by checkMember, or by Schema.MayName.
+func (x *memberRows[C]) checkEntry(place string, child tables.Key) error {
+	if err := x.checkMember(place, child); err != nil {
+		return err
+	}
+	parent, _ := driver.SplitKey(place) // checkMember has split it
+	return x.host.MayName(child, parent)
+}
+
 // reconcile gives a child a row at its parent, and removes the child's rows at the other parents that the
 // intent names.
 func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[C]) error {
@@ -139,10 +148,11 @@ func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliati
 	if err != nil {
 		return err
 	}
-	if err := x.checkMember(place, r.Key); err != nil {
-		if belongs {
+	if belongs {
+		if err := x.checkEntry(place, r.Key); err != nil {
 			return err
 		}
+	} else if x.checkMember(place, r.Key) != nil {
 		return nil // an intent of an older build can name such a parent; the child has no row there
 	}
 	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
@@ -289,15 +299,15 @@ func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, e
 	}
 }
 
-// facts returns the fact that a child has a row at its parent. It returns an error if the row would have too
-// long a key: then a program without Members has stored the child.
+// facts returns the fact that a child has a row at its parent. It returns an error if checkEntry refuses the child: then a
+// program without Members has stored it.
 func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 	key, ok, err := parentIn(x.parentOf, v)
 	if err != nil || !ok {
 		return nil, err
 	}
 	fact := driver.Fact{Place: driver.JoinKey(key), Entity: x.host.KeyOf(v)}
-	if err := x.checkMember(fact.Place, fact.Entity); err != nil {
+	if err := x.checkEntry(fact.Place, fact.Entity); err != nil {
 		return nil, err
 	}
 	return []driver.Fact{fact}, nil

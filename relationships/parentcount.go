@@ -77,6 +77,9 @@ func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *t
 		return err
 	}
 	if key.Partition != c.Key.Partition {
+		if delta < 0 {
+			return nil // a program without the count has stored the child
+		}
 		return fmt.Errorf("the parent (%q, %q) is in another partition, and a transaction changes one partition; use Members, which counts across partitions", key.Partition, key.Row)
 	}
 	parent, err := patterns.HostOf(x.parents).GetIn(ctx, t, key)

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -156,6 +159,39 @@ func TestForgedMoverRows(t *testing.T) {
 				if _, was := before[at]; !was && strings.Contains(at, "Works") {
 					t.Errorf("%s was made", at)
 				}
+			}
+		})
+	}
+}
+
+// TestForgedDestination: a row whose properties lead to another partition of the archive is not moved there if Schema.MayName does not
+// let it: Move refuses it, and a message that was right when it was sent ends on the poison queue. The case "open" shows that the
+// attempt is one.
+func TestForgedDestination(t *testing.T) {
+	for name, mayName := range map[string]func(entity, other tables.Key) bool{"open": nil,
+		"confined": func(entity, other tables.Key) bool { return entity.Partition == other.Partition }} {
+		t.Run(name, func(t *testing.T) {
+			s, ctx := storagetest.Simulator(t, nil), t.Context()
+			p := newOffice(t, s, office{}).open(t, s)
+			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(p.queue.Account(), p.queue.Name(), nil)) // without the mover of p
+			current := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.queue.Account().Table(p.office.current), patterns.Schema[clerk]{Key: clerkKey, MayName: mayName}))
+			mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(queue, "archive-clerks", current, archive.ToRepository(p.archive, func(c *clerk) { c.Department = c.Note }), &archive.Options{Replace: true}))
+			victim := &clerk{Department: "Works", ID: 1, Email: "victim@contoso.com", Note: "Works"}
+			harness.Check(t, p.archive.Insert(ctx, victim))
+			forged := &clerk{Department: "Attacker", ID: 1, Note: "Attacker"}
+			harness.Check(t, current.Insert(ctx, forged))
+			p.forgeMove(t, clerkKey(forged), forged.Incarnation(), "Works", clerkKey(victim).Row)
+			_, err := current.Update(ctx, clerkKey(forged), func(c *clerk) error { c.Note = "Works"; return nil })
+			harness.Check(t, err)
+			moveErr := mover.Move(ctx, harness.Must[*clerk](t)(current.Get(ctx, clerkKey(forged))))
+			worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+			harness.Must[int](t)(worker.Drain(ctx))
+			now := harness.Must[*clerk](t)(p.archive.Get(ctx, clerkKey(victim)))
+			if kept := now.ETag == victim.ETag; kept != (mayName != nil) {
+				t.Errorf("the victim's copy is %+v", now)
+			}
+			if mayName != nil && (!errors.Is(moveErr, tables.ErrInvalid) || !strings.Contains(moveErr.Error(), "Schema.MayName") || len(entries(t, p.queue)) != 1) {
+				t.Errorf("Move: %v; %d on the poison queue", moveErr, len(entries(t, p.queue)))
 			}
 		})
 	}

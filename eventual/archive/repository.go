@@ -79,9 +79,12 @@ func (d toRepository[T]) rekeyed(source driver.Host[T], entity *T) (*T, error) {
 		d.rekey(&v)
 	}
 	key := source.MetaOf(entity).Key()
+	err := source.MayName(key, d.repo.KeyOf(&v))
 	if d.repo.KeyOf(&v) == key && source.Table().Same(d.repo.Table()) {
-		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid,
-			Err: errors.New("source and destination of the entity are the same; give another table or a rekey function")}
+		err = errors.New("source and destination of the entity are the same; give another table or a rekey function")
+	}
+	if err != nil {
+		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid, Err: err}
 	}
 	return &v, d.protects(source, entity, &v, key)
 }

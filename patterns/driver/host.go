@@ -25,6 +25,9 @@ type Host[T any] interface {
 	Owns(key tables.Key, stored tables.Properties) bool
 	// Patterns returns the repository's patterns. During Attach, it returns those attached earlier.
 	Patterns() []Implementation[T]
+	// MayName returns an error if Schema.MayName does not let an entity name another key. A pattern that takes the key of
+	// another entity from a stored row calls it before it writes there, or copies from there.
+	MayName(entity, other tables.Key) error
 	// KeyOf returns the key that the schema gives an entity; MetaOf returns its Meta.
 	KeyOf(v *T) tables.Key
 	MetaOf(v *T) *tables.Meta

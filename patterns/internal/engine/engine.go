@@ -52,6 +52,7 @@ type Schema struct {
 	Key         func(any) entity.Key
 	Own         ownrows.Rows
 	Intents     intents.Runner // nil for none
+	MayName     func(entity, other entity.Key) bool
 	MaxAttempts int
 }
 
