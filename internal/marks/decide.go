@@ -37,9 +37,7 @@ func (p *Place) Asks(r *Row) []Key {
 }
 
 // wrote reports whether an earlier attempt of the change, whose answer was lost, has written the row.
-func (p *Place) wrote(r *Row) bool {
-	return r.Acquirer == p.id && (r.Mark == p.id || p.without.Has(OwnLastMark))
-}
+func (p *Place) wrote(r *Row) bool { return r.Acquirer == p.id }
 
 // Decide decides whether the change may write its mark over the row that was read, and sets Verb accordingly. seen are the entities that Asks has
 // returned.
@@ -70,7 +68,7 @@ func (p *Place) Decide(r *Row, seen []Seen) Verdict {
 		return Taking
 	}
 	p.Verb, p.Under = Replace, r.ETag
-	if slices.Contains(r.Names, p.acquirer().Entity) {
+	if slices.Contains(r.Names, p.Acquirer().Entity) {
 		p.Fresh = false // another change of the entity may rely on the row
 	}
 	return Allowed
@@ -87,7 +85,7 @@ func (p *Place) decideOne(key Key, now Seen, inserting bool) Verdict {
 		return Exists
 	case now.ETag != m.Base && !p.without.Has(AtBase):
 		return Conflict
-	case m == p.acquirer() && inserting && !p.without.Has(InsertUnderWay):
+	case m == p.Acquirer() && inserting && !p.without.Has(InsertUnderWay):
 		return Inserting
 	}
 	return Allowed

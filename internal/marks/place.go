@@ -102,8 +102,8 @@ func Groups(places []Place) (groups [][]Place) {
 	return groups
 }
 
-// acquirer is the member that the row names as the one that takes the key or, if no member takes it, the one that has it.
-func (p *Place) acquirer() *Member {
+// Acquirer is the member that the row names as the one that takes the key or, if no member takes it, the one that has it.
+func (p *Place) Acquirer() *Member {
 	if p.Taker != nil {
 		return p.Taker
 	}
@@ -125,7 +125,7 @@ func (p *Place) Content() Row {
 	if p.Verb == Merge {
 		return Row{Mark: p.id}
 	}
-	m := p.acquirer()
+	m := p.Acquirer()
 	r := Row{Names: []Key{m.Entity}, Mark: p.id, Acquirer: p.id, Base: m.Base}
 	if p.Giver != nil && p.Giver != m {
 		r.Names = []Key{p.Giver.Entity, m.Entity}
@@ -143,8 +143,7 @@ func (p *Place) Refused() {
 		return
 	}
 	// The row of a key that the member has is missing: the index is being built, the row was deleted by somebody, or the base is outdated.
-	p.Verb, p.Fresh = Insert, p.without.Has(MissingNotFresh)
-	if p.without.Has(InsertMissing) {
+	if p.Verb = Insert; p.without.Has(InsertMissing) {
 		p.Verb = None
 	}
 }
@@ -160,7 +159,7 @@ const (
 )
 
 // After returns what to do with the row after the commit, under Mark: Replace it by the settled copy of the taker, Delete it, or None. If that
-// is refused, somebody else has marked the row, and settles it.
+// is refused, somebody else has marked the row, and settles it. Read means to read the entity of Acquirer, and to call Release.
 func (p *Place) After(o Outcome) Verb {
 	switch {
 	case p.Mark == "" || o == Unknown && !p.without.Has(LeaveUnknown):
@@ -170,8 +169,19 @@ func (p *Place) After(o Outcome) Verb {
 			return Replace
 		}
 		return Delete
-	case p.Fresh || p.without.Has(ReleaseFresh):
+	case !p.Fresh && !p.without.Has(ReleaseFresh):
+		return None
+	case p.without.Has(LookBeforeRelease):
 		return Delete
 	}
-	return None
+	return Read
+}
+
+// Release returns what to do with a fresh row after a refusal. now is the entity of Acquirer, as read after the refusal. The entity may have the key all
+// the same: by this very change, if a proxy has sent it twice, or from a time in which the index was not built, and then a Rebuild relies on the row.
+func (p *Place) Release(now Seen) Verb {
+	if now.Has {
+		return None
+	}
+	return Delete
 }

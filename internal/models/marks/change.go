@@ -213,7 +213,7 @@ func (s *act) commits(p *actor) {
 		return
 	}
 	all := uint8(1)<<len(s.work().members) - 1
-	q := request{commits: all, base: p.base}
+	q := request{actor: uint8(s.i), commits: all, base: p.base}
 	if s.drops(marks.OneTransaction) && all == 3 {
 		q.commits = 1 << p.asked
 	}
@@ -231,6 +231,13 @@ func (s *act) commits(p *actor) {
 			s.ends(p, settles, marks.Committed)
 		}
 	}, func(_ *world, p *actor) { s.ends(p, releases, marks.Unknown) })
+	if s.from.lates > 0 {
+		s.does("commits; a proxy sends it twice, and returns the second answer", func(w *world, p *actor) {
+			s.service(w, &q)
+			w.lates--
+			s.ends(p, releases, marks.Refused)
+		})
+	}
 }
 
 // ends goes to the work after a commit, if there is any.
@@ -256,10 +263,13 @@ func (s *act) after(p *actor, o marks.Outcome) {
 		for i := range g {
 			pl := &g[i]
 			do := put{verb: pl.After(o), under: number(pl.Mark), blind: s.drops(marks.SettleUnderMark)}
-			if do.verb == marks.None {
+			switch do.verb {
+			case marks.None:
 				continue
-			}
-			if do.verb == marks.Replace {
+			case marks.Read:
+				s.release(p, pl)
+				return
+			case marks.Replace:
 				do.row = s.settled(pl, p)
 			}
 			q.puts[keyOf(pl)-1] = do
@@ -269,17 +279,35 @@ func (s *act) after(p *actor, o marks.Outcome) {
 			break
 		}
 	}
-	what := "settles %d rows"
-	if o != marks.Committed {
-		what = "releases %d rows"
-	}
-	s.sends(fmt.Sprintf(what, wanted), q, func(_ *world, p *actor, refused uint8) {
+	s.sends(fmt.Sprintf("settles or releases %d rows", wanted), q, func(_ *world, p *actor, refused uint8) {
 		for k := range p.places { // a refused row is marked by somebody else: the others are sent again
 			if q.puts[k].verb != marks.None && (refused == 0 || int(refused) == k+1) {
 				p.places[k].mark = 0
 			}
 		}
 		s.ends(p, p.at, o)
+	}, s.gives)
+}
+
+// release reads the entity of a fresh row, and then deletes the row.
+func (s *act) release(p *actor, pl *marks.Place) {
+	key := keyOf(pl)
+	if p.key != key {
+		s.does(fmt.Sprintf("reads the entity of row %d again", key), func(w *world, p *actor) {
+			if pl.Release(seen(w.entities[named(pl.Acquirer().Entity)-1], key)) == marks.Delete {
+				p.key = key
+				return
+			}
+			p.places[key-1].mark = 0
+			s.ends(p, p.at, marks.Refused)
+		})
+		return
+	}
+	var q request
+	q.puts[key-1] = put{verb: marks.Delete, under: p.places[key-1].mark}
+	s.sends(fmt.Sprintf("releases row %d", key), q, func(_ *world, p *actor, _ uint8) {
+		p.places[key-1].mark = 0
+		s.ends(p, p.at, marks.Refused)
 	}, s.gives)
 }
 

@@ -12,14 +12,14 @@ func (s *act) rebuilds(p *actor) {
 	case starts:
 		s.does("reads the page", func(w *world, p *actor) {
 			p.base = s.page(w)
-			p.at = inserts
+			p.at = insertsPage
 			for _, e := range p.base {
 				if e.version != 0 && e.key != 0 {
 					p.places[e.key-1].verb = marks.Insert
 				}
 			}
 		})
-	case inserts:
+	case insertsPage:
 		s.together(p, "inserts %d rows", func(k uint8, e, _ uint8) (put, bool) {
 			return put{verb: marks.Insert, row: written(marks.Marked(entityNames[e][0], text(id(s.i))))}, p.places[k].verb == marks.Insert
 		}, func(w *world, p *actor, k uint8, refused bool) {
@@ -276,7 +276,8 @@ func (s *act) fixes(p *actor) {
 // underWay returns the changes that may have relied on a row before it was damaged: a mark expires only after their terms.
 func (s *act) underWay() (processes uint8) {
 	for i, work := range s.works {
-		if p := &s.from.actors[i]; work.kind == change && p.at >= marking && !p.expired {
+		late := s.from.late.sent && int(s.from.late.actor) == i
+		if p := &s.from.actors[i]; work.kind == change && !p.expired && (p.at >= marking || late) {
 			processes |= 1 << i
 		}
 	}

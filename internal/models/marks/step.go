@@ -21,7 +21,7 @@ const (
 	commits
 	settles
 	releases
-	inserts // Rebuild
+	insertsPage // Rebuild
 	readsPage
 	settlesPage
 	follows // a reader
@@ -269,24 +269,31 @@ func (c *World) out(to, from *world, who, what string, emit func(to world, who, 
 
 // wrong returns what a state violates, or "".
 func (c *World) wrong(w world) string {
-	final := c.quiet(w)
-	for k := range w.rows {
-		if r := &w.rows[k]; r.etag != 0 && r.mark == 0 && (final || w.damaged&(1<<k) == 0) {
-			if e := w.entities[r.owner-1]; !e.has(uint8(k+1)) || r.version != e.version && !c.owners {
-				return fmt.Sprintf("settled: row %d is %+v, and its owner %+v", k+1, *r, e)
-			}
-		}
+	if wrong := c.wrongRow(&w, w.damaged); wrong != "" {
+		return wrong
 	}
 	for i := range c.works {
 		if said := c.answers(&w, i); said != "" {
 			return said
 		}
 	}
-	if !c.built(&w) {
+	return ""
+}
+
+// wrongRow returns what the rows of the keys violate that are not to be left out.
+func (c *World) wrongRow(w *world, leaveOut uint8) string {
+	for k := range w.rows {
+		if r := &w.rows[k]; r.etag != 0 && r.mark == 0 && leaveOut&(1<<k) == 0 {
+			if e := w.entities[r.owner-1]; !e.has(uint8(k+1)) || r.version != e.version && !c.owners {
+				return fmt.Sprintf("settled: row %d is %+v, and its owner %+v", k+1, *r, e)
+			}
+		}
+	}
+	if !c.built(w) {
 		return ""
 	}
 	for i, e := range w.entities {
-		if e.version == 0 || e.key == 0 || w.damaged&(1<<(e.key-1)) != 0 && !final {
+		if e.version == 0 || e.key == 0 || leaveOut&(1<<(e.key-1)) != 0 {
 			continue
 		}
 		if r := &w.rows[e.key-1]; int(r.owner) != i+1 && int(r.next) != i+1 {
@@ -335,17 +342,7 @@ func (c *World) quiet(w world) bool {
 			return false
 		}
 	}
-	return !w.late.sent && (w.damaged == 0 || c.right(&w))
-}
-
-// right reports whether the rows of all keys are there.
-func (c *World) right(w *world) bool {
-	for i, e := range w.entities {
-		if e.version != 0 && e.key != 0 && (int(w.rows[e.key-1].owner) != i+1 || w.rows[e.key-1].version != e.version) {
-			return false
-		}
-	}
-	return true
+	return !w.late.sent && (w.damaged == 0 || c.wrongRow(&w, 0) == "")
 }
 
 func show(w world) string { return fmt.Sprintf("entities %+v rows %+v", w.entities, w.rows) }
