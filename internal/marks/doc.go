@@ -28,6 +28,13 @@
 //     sent: read the entities of fresh rows again, and delete those rows whose entity lacks the key. After an unknown outcome: nothing. All this needs no
 //     caller to wait for it.
 //
+// # While an index is being built
+//
+// Rows of keys that entities have are missing, so a row that is there may name another entity. Builds that write then, from before Rebuild until after it, mark and do
+// not settle, release or delete rows of the index (step 3 leaves them out), and every reader follows them. Rebuild inserts the missing rows of a page,
+// marked; reads the entities again; settles the rows of those that still have the key, under the ETags; and reports a row in the way that names another entity.
+// The index is built when a Rebuild has reported nothing.
+//
 // # What a crash leaves
 //
 //	in 1                  marked rows; their entities are as before. A key that the change would take is refused to others until the mark has expired, or

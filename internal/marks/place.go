@@ -177,8 +177,8 @@ func (p *Place) After(o Outcome) Verb {
 	return Read
 }
 
-// Release returns what to do with a fresh row after a refusal. now is the entity of Acquirer, as read after the refusal. The entity may have the key all
-// the same: by this very change, if a proxy has sent it twice, or from a time in which the index was not built, and then a Rebuild relies on the row.
+// Release returns what to do with a fresh row after a refusal. now is the entity of Acquirer, as read after the refusal. It may have the key all the
+// same: a proxy has sent the commit twice and returned the second answer, or somebody had deleted the row of a key that it has.
 func (p *Place) Release(now Seen) Verb {
 	if now.Has {
 		return None

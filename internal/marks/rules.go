@@ -38,6 +38,7 @@ const (
 	RowThenEntity                       // whoever decides by a row and its entities reads the row first
 	ExpiryFirst                         // whether a mark has expired is judged by the answer that contained the row
 	RebuildAgain                        // Rebuild reads the entities again after it has inserted their rows
+	LeaveUnbuilt                        // while an index is being built, changes neither settle nor release its rows, which may be in the way of other entities
 	EveryWriter                         // every process that writes the entities knows the index
 	AskForMarked                        // a query with conditions asks for all marked copies, too
 	EvaluateAgain                       // the conditions are evaluated on the entity of a marked copy
@@ -45,7 +46,7 @@ const (
 
 var names = [...]string{"Hold", "WaitTerm", "InsertByTerm", "AtBase", "InsertUnderWay", "StaysNamed", "FreshOnce", "InsertMissing",
 	"WriteNext", "ReleaseFresh", "LookBeforeRelease", "SettleCommitted", "LeaveUnknown", "FollowMarks", "ReadNext", "RowAgain", "TidyAfterTerm", "ConfirmMissing", "MarkDamage",
-	"CommitInTerm", "InsertOnce", "OneTransaction", "SettleUnderMark", "RowThenEntity", "ExpiryFirst", "RebuildAgain", "EveryWriter", "AskForMarked", "EvaluateAgain"}
+	"CommitInTerm", "InsertOnce", "OneTransaction", "SettleUnderMark", "RowThenEntity", "ExpiryFirst", "RebuildAgain", "LeaveUnbuilt", "EveryWriter", "AskForMarked", "EvaluateAgain"}
 
 // RuleNames returns the names of all rules, from the lowest bit.
 func RuleNames() []string { return slices.Clone(names[:]) }

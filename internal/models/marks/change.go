@@ -243,7 +243,7 @@ func (s *act) commits(p *actor) {
 // ends goes to the work after a commit, if there is any.
 func (s *act) ends(p *actor, at step, o marks.Outcome) {
 	p.at, p.row, p.seen, p.asked, p.key = at, row{}, [2]entity{}, 0, 0
-	if o != marks.Unknown || s.drops(marks.LeaveUnknown) {
+	if built := !s.bare || s.drops(marks.LeaveUnbuilt); built && (o != marks.Unknown || s.drops(marks.LeaveUnknown)) {
 		for _, g := range s.places(p) {
 			for i := range g {
 				if g[i].After(o) != marks.None {

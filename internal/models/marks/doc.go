@@ -5,7 +5,8 @@
 // # What is modelled
 //
 //	changes   inserts, moves, changes that keep the key, and deletes, of one entity or of a set of two, whose keys may pass
-//	index     two keys, in one partition, so that one transaction writes both rows, or in two (spread keys). Copies are full, or store only the owner
+//	index     two keys, in one partition, so that one transaction writes both rows, or in two (spread keys). Copies are full, or store
+//	          only the owner, as in a list with one row for each value and entity
 //	reader    finds the entity of a key, and settles the row if its mark has expired
 //	repairer  begins with any row that is marked and expired, or damaged
 //	Verify    compares a row with an entity: it must find nothing, since nothing is wrong
@@ -31,17 +32,17 @@
 //	Hold               settled: a commit leaves a settled copy of the old version
 //	WaitTerm           found: another entity takes the row, and then the first change commits
 //	InsertByTerm       found: an entity exists for the moment, so its second insert looks over; it is deleted, and that insert commits
-//	AtBase             found: a change takes a row over from a later change of the entity, and releases it
-//	InsertUnderWay     found: an insert takes a row over from the entity's other insert, which then commits and is deleted; later nobody holds the row
+//	AtBase             found: an insert marks the row of its entity, which exists; the entity is deleted, the insert commits, and the delete removes the row
+//	InsertUnderWay     found: the same, with an entity that another insert under way has inserted after it was read
 //	StaysNamed         found: the row names another entity when the acquirer commits
 //	FreshOnce          found: after a lost answer, a change believes that nobody relies on a row that it took over, and releases it
 //	InsertMissing      settled: Rebuild inserts the row that a change under way would have held
 //	WriteNext          found: the row still names only the giver when the taker has the key
 //	ReleaseFresh       found: a refused change deletes a row that another change has made its own
-//	LookBeforeRelease  found: a proxy sends a commit twice; or Rebuild has relied on the row of an insert that is refused since the entity exists
+//	LookBeforeRelease  found: a proxy sends a commit twice and returns the refusal, and the change releases the row of its own entity
 //	SettleCommitted    settled: a refused change settles what has not been committed
 //	LeaveUnknown       found: a row is released, and then the commit arrives
-//	FollowMarks        read: the owner of a marked row, which has not got the key
+//	FollowMarks        read: the owner of a marked row, which lacks the key
 //	ReadNext           read: none, though the taker has the key
 //	RowAgain           read: none, though somebody had the key all the time: it passed between the reads of the row and of the giver
 //	TidyAfterTerm      settled, found: a row is tidied, and then its change commits
@@ -54,6 +55,7 @@
 //	RowThenEntity      settled: a job reads the entity, and then a row that a change has marked since
 //	ExpiryFirst        found: the change commits after the entity was read, its term passes, and the row is tidied
 //	RebuildAgain       settled: the entity has changed between the read of the page and the insert of the row
+//	LeaveUnbuilt       found: a change holds, and then deletes, a row that another entity or an insert has put in the way of its own
 //	EveryWriter        settled: a build that does not know the index commits
 //
 // # Not modelled

@@ -6,13 +6,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 )
 
-// rebuilds makes the next request of a Rebuild of one page.
+// rebuilds makes the next request of a Rebuild of one page. late
+// says that two entities have one key, or that the row of another entity is in the way.
 func (s *act) rebuilds(p *actor) {
 	switch p.at {
 	case starts:
 		s.does("reads the page", func(w *world, p *actor) {
-			p.base = s.page(w)
-			p.at = insertsPage
+			p.at, p.base = insertsPage, s.page(w)
+			p.late = p.base[0].version != 0 && p.base[0].key != 0 && p.base[1].has(p.base[0].key)
 			for _, e := range p.base {
 				if e.version != 0 && e.key != 0 {
 					p.places[e.key-1].verb = marks.Insert
@@ -20,24 +21,48 @@ func (s *act) rebuilds(p *actor) {
 			}
 		})
 	case insertsPage:
-		s.together(p, "inserts %d rows", func(k uint8, e, _ uint8) (put, bool) {
-			return put{verb: marks.Insert, row: written(marks.Marked(entityNames[e][0], text(id(s.i))))}, p.places[k].verb == marks.Insert
-		}, func(w *world, p *actor, k uint8, refused bool) {
-			if p.places[k].verb = marks.None; !refused {
-				p.places[k].mark = w.rows[k].etag
-			}
-		}, readsPage)
+		s.insertsPage(p)
 	case readsPage:
-		if s.drops(marks.RebuildAgain) {
-			s.does("does not read the page again", func(_ *world, p *actor) { p.seen, p.at = p.base, settlesPage })
-			return
-		}
-		s.does("reads the page again", func(w *world, p *actor) { p.seen, p.at = s.page(w), settlesPage })
+		s.does("reads the page again", func(w *world, p *actor) {
+			if p.seen, p.at = s.page(w), settlesPage; s.drops(marks.RebuildAgain) {
+				p.seen = p.base
+			}
+		})
 	case settlesPage:
 		s.together(p, "settles %d rows", func(k uint8, e, version uint8) (put, bool) {
 			return put{verb: marks.Replace, under: p.places[k].mark, row: s.copy(e, version)}, p.places[k].mark != 0 && version != 0
-		}, func(_ *world, p *actor, k uint8, _ bool) { p.places[k].mark = 0 }, done)
+		}, func(_ *world, p *actor, k uint8, _ bool) { p.places[k].mark = 0 }, func(p *actor) {
+			p.failed = p.late // Rebuild reports what is in the way: another one is needed
+			s.finish(p)
+		})
 	}
+}
+
+// insertsPage inserts the rows of a page, and reads those that are there already.
+func (s *act) insertsPage(p *actor) {
+	for i, m := range s.work().members {
+		if k := p.base[i].key; k != 0 && p.places[k-1].verb == marks.Read {
+			s.does(fmt.Sprintf("reads row %d", k), func(w *world, p *actor) {
+				r := w.rows[k-1]
+				switch p.places[k-1].verb = marks.None; {
+				case r.etag == 0:
+					p.places[k-1].verb = marks.Insert
+				case r.owner != m.entity && r.next != m.entity:
+					p.late = true
+				}
+			})
+			return
+		}
+	}
+	s.together(p, "inserts %d rows", func(k uint8, e, _ uint8) (put, bool) {
+		return put{verb: marks.Insert, row: written(marks.Marked(entityNames[e][0], text(id(s.i))))}, p.places[k].verb == marks.Insert
+	}, func(w *world, p *actor, k uint8, refused bool) {
+		if p.places[k].verb = marks.None; refused {
+			p.places[k].verb = marks.Read
+		} else {
+			p.places[k].mark = w.rows[k].etag
+		}
+	}, func(p *actor) { p.at = readsPage })
 }
 
 // page returns the entities of a Rebuild's page.
@@ -49,8 +74,8 @@ func (s *act) page(w *world) (page [2]entity) {
 }
 
 // together makes a request for each transaction of an index in turn. row returns what to write for a key, and for the entity that has the key;
-// did gets what was written or refused. After the last one, the actor goes to a step.
-func (s *act) together(p *actor, what string, row func(key, e, version uint8) (put, bool), did func(w *world, p *actor, key uint8, refused bool), to step) {
+// did gets what was written or refused. end comes after the last one.
+func (s *act) together(p *actor, what string, row func(key, e, version uint8) (put, bool), did func(w *world, p *actor, key uint8, refused bool), end func(*actor)) {
 	var q request
 	wanted := 0
 	for i, m := range s.work().members {
@@ -68,11 +93,7 @@ func (s *act) together(p *actor, what string, row func(key, e, version uint8) (p
 		}
 	}
 	if wanted == 0 {
-		s.does("goes on", func(_ *world, p *actor) {
-			if p.at = to; to == done {
-				s.finish(p)
-			}
-		})
+		s.does("goes on", func(_ *world, p *actor) { end(p) })
 		return
 	}
 	s.sends(fmt.Sprintf(what, wanted), q, func(w *world, p *actor, refused uint8) {
@@ -273,11 +294,10 @@ func (s *act) fixes(p *actor) {
 	}
 }
 
-// underWay returns the changes that may have relied on a row before it was damaged: a mark expires only after their terms.
+// underWay returns the changes whose terms have not passed. A mark that is written now expires after their terms.
 func (s *act) underWay() (processes uint8) {
 	for i, work := range s.works {
-		late := s.from.late.sent && int(s.from.late.actor) == i
-		if p := &s.from.actors[i]; work.kind == change && !p.expired && (p.at >= marking || late) {
+		if p := &s.from.actors[i]; work.kind == change && !p.expired && (p.at >= marking || p.at == done) {
 			processes |= 1 << i
 		}
 	}

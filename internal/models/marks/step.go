@@ -90,7 +90,7 @@ func (s *act) inserts() bool {
 }
 
 // gives lets an actor end its work early.
-func (s *act) gives(w *world, p *actor) {
+func (s *act) gives(_ *world, p *actor) {
 	s.finish(p)
 	p.failed = true
 }
