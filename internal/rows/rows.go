@@ -30,13 +30,17 @@ const (
 	Term        = Prefix + "Term"        // on a reserved key: the seconds after which that change can no longer be committed
 	Layout      = Prefix + "Layout"      // on the rows of an entity that a Layout spreads over several rows: on the first row the layout's directory, on the others "further"
 	Claim       = Prefix + "Claim"       // on a claim: the row key of the copy that it claims
+	Mark        = Prefix + "Mark"        // on a copy in another partition that is not to be believed: the ID of the last change that has marked it
+	Acquirer    = Prefix + "Acquirer"    // on such a copy: the ID of the change that takes the key
+	Base        = Prefix + "Base"        // on such a copy: the ETag of the entity's own row from which that change started; absent for an insert
+	Next        = Prefix + "Next"        // on such a copy: the entity to which a change set passes the key
 )
 
 // IsKnown reports whether this version of the library knows one of its own properties. Other names belong to a later version of the
 // library; their properties are written back unchanged.
 func IsKnown(name string) bool {
 	switch name {
-	case WriteID, Incarnation, Primary, Copies, Shared, Partition, Version, Reserved, Term, Layout, Claim:
+	case WriteID, Incarnation, Primary, Copies, Shared, Partition, Version, Reserved, Term, Layout, Claim, Mark, Acquirer, Base, Next:
 		return true
 	}
 	return false
