@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/jsonscan"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -34,8 +33,8 @@ type Row[P any] struct {
 	Lossy bool
 }
 
-// Reader reads the rows of one response, token by token. It checks for repeated names itself, which is faster than the check
-// of jsontext: the rows of a page mostly have the same names in the same order.
+// Reader reads the rows of one response, token by token. It checks for repeated names of a row itself: the rows of a page mostly have
+// the same names in the same order, so that a comparison with the previous row's name finds most of them.
 type Reader[P any] struct {
 	tokens
 	access edm.Access[P]
@@ -90,7 +89,7 @@ func (r *Reader[P]) Page(each func(*Row[P]) error) error {
 			return Garbled(err)
 		}
 		if slices.Contains(seen, name) {
-			return Garbled(errRepeatedName)
+			return Garbled(jsonscan.ErrRepeatedName)
 		}
 		seen = append(seen, name)
 		if name != "value" {
@@ -133,14 +132,10 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 // ErrNoETag means that a row has no ETag.
 var ErrNoETag = errors.New("the ETag of an entity is missing or cut off")
 
-// Garbled returns an error of kind kinds.ErrCutOff for err. It leaves out the excerpt of the response in a syntax error, since
-// the excerpt may be from a secret property.
+// Garbled returns an error of kind kinds.ErrCutOff for err.
 func Garbled(err error) error {
 	if errors.Is(err, kinds.ErrCutOff) {
 		return err
-	}
-	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return fmt.Errorf("%w: not JSON at byte %d", kinds.ErrCutOff, syntax.ByteOffset)
 	}
 	return fmt.Errorf("%w: %v", kinds.ErrCutOff, err)
 }
