@@ -33,8 +33,9 @@ type Row[P any] struct {
 	Lossy bool
 }
 
-// Reader reads the rows of one response, token by token. It checks for repeated names of a row itself: the rows of a page mostly have
-// the same names in the same order, so that a comparison with the previous row's name finds most of them.
+// Reader reads the rows of one response, token by token, in one call of One, Lines or Page. The rows share nothing with the response. The
+// Reader checks for repeated names of a row itself: the rows of a page mostly have the same names in the same order, so that a comparison
+// with the previous row's name finds most of them.
 type Reader[P any] struct {
 	tokens
 	access edm.Access[P]
@@ -44,19 +45,18 @@ type Reader[P any] struct {
 
 // New returns a reader that keeps the properties in known and the library's own; with a nil known it keeps all.
 func New[P any](answer []byte, known map[string]int, access edm.Access[P]) *Reader[P] {
-	return &Reader[P]{tokens: newTokens(answer, known), access: access}
+	return &Reader[P]{tokens: newTokens(answer, known, false), access: access}
 }
 
 // NewPlain returns a reader that keeps all properties, and puts the library's own into Properties like any other, so
 // that a row can be copied unchanged.
 func NewPlain[P any](answer []byte, access edm.Access[P]) *Reader[P] {
-	r := New(answer, nil, access)
-	r.names.plain = true
-	return r
+	return &Reader[P]{tokens: newTokens(answer, nil, true), access: access}
 }
 
 // One reads a response that is a single entity.
 func (r *Reader[P]) One() (*Row[P], error) {
+	defer r.release()
 	if err := r.readRow(); err != nil {
 		return nil, Garbled(err)
 	}
@@ -65,6 +65,7 @@ func (r *Reader[P]) One() (*Row[P], error) {
 
 // Lines reads consecutive rows, and calls each for every row. The row is valid only during the call.
 func (r *Reader[P]) Lines(each func(*Row[P]) error) error {
+	defer r.release()
 	for r.peek() == '{' {
 		if err := r.readRow(); err != nil {
 			return Garbled(err)
@@ -79,6 +80,7 @@ func (r *Reader[P]) Lines(each func(*Row[P]) error) error {
 // Page reads a response that is a list of entities, and calls each for every entity. The row is valid only during the call.
 // For a value that cannot be read Page sets Problem of the row and continues; any other error ends it.
 func (r *Reader[P]) Page(each func(*Row[P]) error) error {
+	defer r.release()
 	if err := r.expect('{'); err != nil {
 		return err
 	}

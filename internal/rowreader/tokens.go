@@ -14,18 +14,22 @@ import (
 // tokens reads the parts of a response that do not depend on the type of a property. Nothing that it returns is a part of the response,
 // except what next returns, so that the response's memory can be used again.
 type tokens struct {
+	*memory
 	scanner jsonscan.Scanner
-	names   nameTable
-	scratch []byte
 	broken  bool // the whole response cannot be trusted, not only one value
 	lossy   bool // the row has a half of a surrogate pair
 }
 
-func newTokens(answer []byte, known map[string]int) tokens {
-	return tokens{
-		scanner: jsonscan.New(answer),
-		names:   nameTable{known: known, entries: make([]nameEntry, 1, fewNames)},
-	}
+// newTokens returns the tokens of an answer, of which the properties in known are kept. plain treats the library's own properties like any
+// others.
+func newTokens(answer []byte, known map[string]int, plain bool) tokens {
+	return tokens{memory: remembered(known, plain), scanner: jsonscan.New(answer)}
+}
+
+// release ends the reading: the next reader gets the memory. Rows that were read keep their values.
+func (t *tokens) release() {
+	memories.Put(t.memory)
+	t.memory, t.scanner = nil, jsonscan.Scanner{}
 }
 
 // next reads the raw text of a value.
@@ -123,6 +127,9 @@ func (t *tokens) readValue(typ edm.Type) (edm.Value, error) {
 		text := t.unquote(raw)
 		if typ == edm.TypeNull {
 			typ = edm.TypeString
+		}
+		if typ == edm.TypeString {
+			return edm.String(t.text(text)), nil
 		}
 		return edm.FromText(typ, text)
 	case '0':
