@@ -109,8 +109,8 @@ func transport() policy.Transporter {
 
 // clientOptions adds the library's policies to the caller's options.
 func clientOptions(client azcore.ClientOptions, paths wire.Paths, blobs bool) azcore.ClientOptions {
-	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{}, paths})
-	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}, wire.Sender{}})
+	client.PerCallPolicies = slices.Concat(client.PerCallPolicies, []policy.Policy{wire.Caller{Paths: paths}})
+	client.PerRetryPolicies = slices.Concat([]policy.Policy{wire.Observer{}}, client.PerRetryPolicies, []policy.Policy{lease.Policy{}})
 	client.Transport = wire.Bounded{Inner: wire.NewTransport(client.Transport, IsEmulator), Blobs: blobs}
 	if !reflect.ValueOf(client.TracingProvider).IsZero() {
 		client.TracingProvider = wire.HideKeys(client.TracingProvider)

@@ -65,15 +65,16 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (pag
 	if err := pace.Rows(ctx, 1); err != nil {
 		return page, "", failure("Query", q.src.Table.name, entity.Key{}, err)
 	}
-	answer, header, err := q.src.Table.list(ctx, p, size, c)
+	ex, err := q.src.Table.list(ctx, p, size, c)
 	if err != nil {
 		return page, "", err
 	}
+	defer ex.Release() // the reader copies what it returns
 	var last entity.Key
 	read := 0
-	reader := rowreader.New(answer, q.src.Known)
+	reader := rowreader.New(ex.Answer, q.src.Known)
 	if q.src.Plain {
-		reader = rowreader.NewPlain(answer)
+		reader = rowreader.NewPlain(ex.Answer)
 	}
 	err = reader.Page(func(row *tablerow.Row) error {
 		last = row.Key
@@ -81,10 +82,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (pag
 		if q.top > 0 && len(page.Values) == c.Left || q.src.Accept != nil && !q.src.Accept(last) {
 			return nil
 		}
-		v, err := any(nil), error(&entity.Error{Kind: entity.ErrGarbled, Err: row.Problem})
-		if row.Problem == nil || q.src.Problems {
-			v, err = q.src.Load(ctx, row, q.selected)
-		}
+		v, err := q.load(ctx, row)
 		if err != nil {
 			err = q.src.DecodeError("Query", row.Key, err)
 			if e := errs.Of(err); e == nil || !e.OfRow { // a problem of one row does not keep the other rows from the caller
@@ -104,7 +102,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (pag
 	}
 	pace.Took(ctx, read-1)
 	q.src.Table.account.telemetry.Rows(ctx, q.src.Table.name, read, len(page.Values))
-	next, err := q.src.Table.next(header, last, read)
+	next, err := q.src.Table.next(ex.Header, last, read)
 	if err != nil {
 		return streams.Mixed[any]{}, "", err
 	}
@@ -113,6 +111,14 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (pag
 		return page, "", nil
 	}
 	return page, next.Token(), nil
+}
+
+// load makes the value of a row, unless a value of the row could not be read.
+func (q *query) load(ctx context.Context, row *tablerow.Row) (any, error) {
+	if row.Problem != nil && !q.src.Problems {
+		return nil, &entity.Error{Kind: entity.ErrGarbled, Err: row.Problem}
+	}
+	return q.src.Load(ctx, row, q.selected)
 }
 
 // next returns where a query continues after a page whose last row has the key last. If the next row's partition key is
@@ -129,15 +135,15 @@ func (t *Table) next(header http.Header, last entity.Key, rows int) (continuatio
 	return continuation.Position{After: []string{last.Partition, last.Row}}, nil
 }
 
-// list sends one query.
-func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Position) ([]byte, http.Header, error) {
+// list sends one query. The caller releases the exchange that it returns.
+func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Position) (*wire.Exchange, error) {
 	top := int32(size)
 	options := &aztables.ListEntitiesOptions{Top: &top}
 	sent := p.Filter
 	if c.After != nil {
 		var err error
 		if sent, err = filter.After(p.Filter, p.Class == odata.TableScan, c.After[0], c.After[1]); err != nil {
-			return nil, nil, failure("Query", t.name, entity.Key{}, err)
+			return nil, failure("Query", t.name, entity.Key{}, err)
 		}
 	}
 	if sent != "" {
@@ -153,13 +159,13 @@ func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Posit
 	if c.Row != "" {
 		options.NextRowKey = &c.Row
 	}
-	var ex wire.Exchange
-	if _, err := t.client.NewListEntitiesPager(options).NextPage(wire.With(ctx, &ex)); err != nil {
+	ex := &wire.Exchange{Lent: true}
+	if _, err := t.client.NewListEntitiesPager(options).NextPage(wire.With(ctx, ex)); err != nil {
 		err = failure("Query", t.name, entity.Key{}, err)
 		t.failed(ctx, err)
-		return nil, nil, err
+		return nil, err
 	}
-	return ex.Answer, ex.Header, nil
+	return ex, nil
 }
 
 // InOrder yields rows of one partition in the order of their row keys, for callers that rely on this order. From Azure

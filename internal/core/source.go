@@ -144,7 +144,8 @@ func (t *Table) Get(ctx context.Context, op string, key entity.Key, known map[st
 	if err := pace.Rows(ctx, 1); err != nil {
 		return nil, failure(op, t.name, key, err)
 	}
-	ex := wire.Exchange{Entity: &wire.Address{Table: t.name, PartitionKey: key.Partition, RowKey: key.Row}}
+	ex := wire.Exchange{Lent: true, Entity: &wire.Address{Table: t.name, PartitionKey: key.Partition, RowKey: key.Row}}
+	defer ex.Release() // the reader copies what it returns
 	if _, err := t.client.GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil); err != nil {
 		err = failure(op, t.name, key, err)
 		t.failed(ctx, err)

@@ -184,7 +184,8 @@ func From(ctx context.Context) *Lease {
 	return l
 }
 
-// Policy checks the lease before each attempt of a request. It belongs into ClientOptions.PerRetryPolicies.
+// Policy checks the lease before each attempt of a request. It is the last in ClientOptions.PerRetryPolicies: it does what wire.Sender does,
+// since the SDK copies the request for each policy.
 type Policy struct{}
 
 // Do sends the request if its context has no lease or the lease is valid. Otherwise it returns wire.NotSent with the
@@ -193,7 +194,7 @@ func (Policy) Do(req *policy.Request) (*http.Response, error) {
 	raw := req.Raw()
 	l := From(raw.Context())
 	if l == nil {
-		return req.Next()
+		return wire.Sender{}.Do(req)
 	}
 	if err := l.Check(); err != nil {
 		return nil, wire.NotSent{Err: err}
@@ -212,7 +213,7 @@ func (Policy) Do(req *policy.Request) (*http.Response, error) {
 			}
 		}
 	}
-	resp, err := req.Next()
+	resp, err := wire.Sender{}.Do(req)
 	if m := raw.Method; m != http.MethodGet && m != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
 		l.doubt()
 	}

@@ -99,7 +99,7 @@ func sendOver(t *testing.T, protocol string, l *Lease, size, first int64, chunke
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that the transport opened and did not use
 	server.EnableHTTP2 = protocol == "HTTP/2.0"
 	server.StartTLS()
-	attempts := []policy.Policy{wire.Observer{}, Policy{}, wire.Sender{}}
+	attempts := []policy.Policy{wire.Observer{}, Policy{}}
 	if chunked {
 		attempts = append([]policy.Policy{unsized{}}, attempts...)
 	}

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/jsonscan"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -21,8 +21,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Reader reads the rows of one response, token by token. It checks for repeated names itself, which is faster than the check
-// of jsontext: the rows of a page mostly have the same names in the same order.
+// Reader reads the rows of one response, token by token, in one call of One, Lines or Page. The rows share nothing with the response. The
+// Reader checks for repeated names of a row itself: the rows of a page mostly have the same names in the same order, so that a comparison
+// with the previous row's name finds most of them.
 type Reader struct {
 	tokens
 	row   tablerow.Row // its slices are used again for the next row
@@ -31,19 +32,18 @@ type Reader struct {
 
 // New returns a reader that keeps the properties in known and the library's own; with a nil known it keeps all.
 func New(answer []byte, known map[string]int) *Reader {
-	return &Reader{tokens: newTokens(answer, known)}
+	return &Reader{tokens: newTokens(answer, known, false)}
 }
 
 // NewPlain returns a reader that keeps all properties, and puts the library's own into Properties like any other, so
 // that a row can be copied unchanged.
 func NewPlain(answer []byte) *Reader {
-	r := New(answer, nil)
-	r.names.plain = true
-	return r
+	return &Reader{tokens: newTokens(answer, nil, true)}
 }
 
 // One reads a response that is a single entity.
 func (r *Reader) One() (*tablerow.Row, error) {
+	defer r.release()
 	if err := r.readRow(); err != nil {
 		return nil, Garbled(err)
 	}
@@ -53,6 +53,7 @@ func (r *Reader) One() (*tablerow.Row, error) {
 
 // Lines reads consecutive rows, and calls each for every row. The row is valid only during the call.
 func (r *Reader) Lines(each func(*tablerow.Row) error) error {
+	defer r.release()
 	for r.peek() == '{' {
 		if err := r.readRow(); err != nil {
 			return Garbled(err)
@@ -67,6 +68,7 @@ func (r *Reader) Lines(each func(*tablerow.Row) error) error {
 // Page reads a response that is a list of entities, and calls each for every entity. The row is valid only during the call.
 // For a value that cannot be read Page sets Problem of the row and continues; any other error ends it.
 func (r *Reader) Page(each func(*tablerow.Row) error) error {
+	defer r.release()
 	if err := r.expect('{'); err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func (r *Reader) Page(each func(*tablerow.Row) error) error {
 			return Garbled(err)
 		}
 		if slices.Contains(seen, name) {
-			return Garbled(errRepeatedName)
+			return Garbled(jsonscan.ErrRepeatedName)
 		}
 		seen = append(seen, name)
 		if name != "value" {
@@ -120,14 +122,10 @@ func (r *Reader) rows(each func(*tablerow.Row) error) error {
 // ErrNoETag means that a row has no ETag.
 var ErrNoETag = errors.New("the ETag of an entity is missing or cut off")
 
-// Garbled returns an error of kind kinds.ErrCutOff for err. It leaves out the excerpt of the response in a syntax error, since
-// the excerpt may be from a secret property.
+// Garbled returns an error of kind kinds.ErrCutOff for err.
 func Garbled(err error) error {
 	if errors.Is(err, kinds.ErrCutOff) {
 		return err
-	}
-	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return fmt.Errorf("%w: not JSON at byte %d", kinds.ErrCutOff, syntax.ByteOffset)
 	}
 	return fmt.Errorf("%w: %v", kinds.ErrCutOff, err)
 }

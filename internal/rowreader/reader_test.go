@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -160,6 +161,51 @@ func TestReadGoesOn(t *testing.T) {
 	} {
 		if rows, err := readAll(pageOf(good, bad), nil); !errors.Is(err, kinds.ErrCutOff) {
 			t.Errorf("%s: %d rows, %v", name, len(rows), err)
+		}
+	}
+}
+
+// TestRowsShareNothingWithTheAnswer overwrites each answer behind its reader, whose memory the next one uses: what was read stays.
+func TestRowsShareNothingWithTheAnswer(t *testing.T) {
+	row := func(i int) string {
+		return fmt.Sprintf(`{"odata.etag":"W/\"%d\"","PartitionKey":"p%d","RowKey":"r%d","_tpWrite":"w%d","N%d":"plain","E":"escaped\n%d","L":%q,"B@odata.type":"Edm.Binary","B":"YWJj"}`,
+			i, i, i, i, i, i, strings.Repeat(fmt.Sprint(i), 2*longText))
+	}
+	known := map[string]int{"E": 0, "L": 1, "B": 2}
+	var rows []tablerow.Row
+	for i := range 3 * manyNames {
+		answer := []byte(pageOf(row(i), row(i)))
+		reader := New(answer, nil)
+		switch i % 3 {
+		case 1:
+			reader = New(answer, known)
+		case 2:
+			reader = NewPlain(answer)
+		}
+		err := reader.Page(func(row *tablerow.Row) error {
+			rows = append(rows, *row.Clone())
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j := range answer {
+			answer[j] = '!'
+		}
+	}
+	for n, got := range rows {
+		i := n / 2
+		want := entity.Properties{{Name: fmt.Sprintf("N%d", i), Value: entity.String("plain")}, {Name: "E", Value: entity.String(fmt.Sprintf("escaped\n%d", i))},
+			{Name: "L", Value: entity.String(strings.Repeat(fmt.Sprint(i), 2*longText))}, {Name: "B", Value: entity.Binary([]byte("abc"))}}
+		write := fmt.Sprintf("w%d", i)
+		switch i % 3 {
+		case 1:
+			want = want[1:]
+		case 2:
+			want, write = append(entity.Properties{{Name: "_tpWrite", Value: entity.String(write)}}, want...), ""
+		}
+		if string(got.ETag) != fmt.Sprintf(`W/"%d"`, i) || got.Key.Partition != fmt.Sprintf("p%d", i) || got.Key.Row != fmt.Sprintf("r%d", i) || got.WriteID != write || !slices.Equal(got.Properties, want) {
+			t.Fatalf("row %d is %+v, want properties %+v", n, got, want)
 		}
 	}
 }

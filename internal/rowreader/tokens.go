@@ -4,65 +4,57 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/jsonscan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
-// tokens reads the parts of a response that do not depend on the type of a property. It has no type parameter because
-// the compiler does not inline the decoder's functions into generic code that another package instantiates, which costs
-// 1 % of a page's instructions.
+// tokens reads the parts of a response that do not depend on the type of a property. Nothing that it returns is a part of the response,
+// except what next returns, so that the response's memory can be used again.
 type tokens struct {
-	decoder *jsontext.Decoder
-	names   nameTable
-	scratch []byte
+	*memory
+	scanner jsonscan.Scanner
 	broken  bool // the whole response cannot be trusted, not only one value
-	halves  bool // the response may have halves of surrogate pairs
 	lossy   bool // the row has a half of a surrogate pair
 }
 
-// newTokens makes a strict decoder, unless the response may contain half of a surrogate pair, which a program in JavaScript can
-// store. Then it makes a lenient decoder, which also lets invalid UTF-8 pass; next refuses that.
-func newTokens(answer []byte, known map[string]int) tokens {
-	halves := bytes.Contains(answer, []byte(`\ud`)) || bytes.Contains(answer, []byte(`\uD`))
-	return tokens{
-		decoder: jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(halves)),
-		names:   nameTable{known: known, entries: make([]nameEntry, 1, fewNames)},
-		halves:  halves,
-	}
+// newTokens returns the tokens of an answer, of which the properties in known are kept. plain treats the library's own properties like any
+// others.
+func newTokens(answer []byte, known map[string]int, plain bool) tokens {
+	return tokens{memory: remembered(known, plain), scanner: jsonscan.New(answer)}
+}
+
+// release ends the reading: the next reader gets the memory. Rows that were read keep their values.
+func (t *tokens) release() {
+	memories.Put(t.memory)
+	t.memory, t.scanner = nil, jsonscan.Scanner{}
 }
 
 // next reads the raw text of a value.
-func (t *tokens) next() (jsontext.Value, error) {
-	raw, err := t.decoder.ReadValue()
-	if err == nil && t.halves && !utf8.Valid(raw) {
-		err = errors.New("the response is not valid UTF-8")
-	}
+func (t *tokens) next() ([]byte, error) {
+	raw, err := t.scanner.Value()
 	t.broken = t.broken || err != nil
 	return raw, err
 }
 
-func (t *tokens) peek() jsontext.Kind { return t.decoder.PeekKind() }
+func (t *tokens) peek() jsonscan.Kind { return t.scanner.Peek() }
 
-func (t *tokens) expect(kind jsontext.Kind) error {
-	token, err := t.decoder.ReadToken()
-	if err != nil {
-		return Garbled(err)
+// expect reads a brace or bracket.
+func (t *tokens) expect(kind jsonscan.Kind) error {
+	if got := t.scanner.Peek(); got != kind && got != 0 {
+		return Garbled(fmt.Errorf("the response has %s where %s must be", got, kind))
 	}
-	if token.Kind() != kind {
-		return Garbled(fmt.Errorf("the response has %s where %s must be", token.Kind(), kind))
+	if err := t.scanner.Step(); err != nil {
+		return Garbled(err)
 	}
 	return nil
 }
 
 func (t *tokens) end() error {
-	if _, err := t.decoder.ReadToken(); err != io.EOF {
-		return Garbled(errors.New("the response has more text after the end of its JSON"))
+	if err := t.scanner.End(); err != nil {
+		return Garbled(fmt.Errorf("the response has more text after the end of its JSON: %w", err))
 	}
 	return nil
 }
@@ -70,13 +62,12 @@ func (t *tokens) end() error {
 func (t *tokens) beginRow() error {
 	t.names.row, t.names.last = t.names.row+1, 0
 	t.lossy = false
-	_, err := t.decoder.ReadToken()
-	return err
+	return t.expect('{')
 }
 
 func (t *tokens) endRow() error {
-	if token, err := t.decoder.ReadToken(); err != nil || token.Kind() != '}' {
-		return errors.Join(errors.New("an entity in the response has no closing brace"), err)
+	if err := t.expect('}'); err != nil {
+		return fmt.Errorf("an entity in the response has no closing brace: %w", err)
 	}
 	return nil
 }
@@ -86,6 +77,10 @@ func (t *tokens) readName() (*nameEntry, error) {
 	raw, err := t.next()
 	if err != nil {
 		return nil, err
+	}
+	if t.scanner.Half {
+		t.broken = true
+		return nil, errors.New("a name in the response has half of a surrogate pair")
 	}
 	n, err := t.names.see(raw)
 	t.broken = t.broken || err != nil
@@ -98,9 +93,9 @@ func (t *tokens) skip() error {
 	if err != nil {
 		return err
 	}
-	if kind := raw.Kind(); (kind == '{' || kind == '[') && !raw.IsValid() {
+	if t.scanner.Half && jsonscan.KindOf(raw) != '"' { // programs store halves, but no program has written an object of the response
 		t.broken = true
-		return errRepeatedName // the value has no other error: the decoder or next has checked it
+		return errors.New("an object in the response has half of a surrogate pair")
 	}
 	return nil
 }
@@ -127,14 +122,14 @@ func (t *tokens) readValue(typ edm.Type) (edm.Value, error) {
 	if err != nil {
 		return edm.Value{}, err
 	}
-	switch raw.Kind() {
+	switch kind := jsonscan.KindOf(raw); kind {
 	case '"':
-		text, err := t.unquote(raw)
-		if err != nil {
-			return edm.Value{}, err
-		}
+		text := t.unquote(raw)
 		if typ == edm.TypeNull {
 			typ = edm.TypeString
+		}
+		if typ == edm.TypeString {
+			return edm.String(t.text(text)), nil
 		}
 		return edm.FromText(typ, text)
 	case '0':
@@ -143,7 +138,7 @@ func (t *tokens) readValue(typ edm.Type) (edm.Value, error) {
 		if typ != edm.TypeNull && typ != edm.TypeBoolean {
 			return edm.Value{}, fmt.Errorf("got a boolean, want %s", typ)
 		}
-		return edm.Boolean(raw.Kind() == 't'), nil
+		return edm.Boolean(kind == 't'), nil
 	case 'n':
 		return edm.Value{}, nil
 	}
@@ -156,40 +151,31 @@ func (t *tokens) readString(same string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if raw.Kind() != '"' {
-		return "", fmt.Errorf("a key, ETag or library property is %s; it must be a string", raw.Kind())
+	if kind := jsonscan.KindOf(raw); kind != '"' {
+		return "", fmt.Errorf("a key, ETag or library property is %s; it must be a string", kind)
 	}
-	text, err := t.unquote(raw)
-	if err != nil {
-		return "", err
-	}
+	text := t.unquote(raw)
 	if same != "" && string(text) == same {
 		return same, nil
 	}
 	return string(text), nil
 }
 
-// unquote returns the text of a JSON string, valid until the next read. A half of a surrogate pair, which no Go string can hold, is read
-// as U+FFFD and makes the row lossy.
-func (t *tokens) unquote(raw jsontext.Value) ([]byte, error) {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1], nil
+// unquote returns the text of the JSON string that next has returned, valid until the next read. A half of a surrogate pair, which no Go
+// string can hold but a program in JavaScript can store, is read as U+FFFD and makes the row lossy.
+func (t *tokens) unquote(raw []byte) []byte {
+	if !t.scanner.Escaped {
+		return raw[1 : len(raw)-1]
 	}
-	var err error
-	t.scratch, err = jsontext.AppendUnquote(t.scratch[:0], raw)
-	if err != nil && t.halves { // the decoder has checked everything else in the string
-		t.lossy, err = true, nil
-	}
-	return t.scratch, err
+	t.lossy = t.lossy || t.scanner.Half
+	t.scratch = jsonscan.Unquote(t.scratch[:0], raw)
+	return t.scratch
 }
 
 const (
 	metadataPrefix = "odata."
 	annotation     = "@odata.type"
 )
-
-// errRepeatedName reports that a response has a name twice: it is unknown which of the two values is right.
-var errRepeatedName = errors.New("an object in the response has a member twice")
 
 // nameTable holds the names in one response: the meaning of each, whether the current row has it already, and
 // which name followed it in the previous row. Most rows have the same names in the same order, so the next
@@ -239,24 +225,18 @@ const fewNames = 32
 // see returns the entry of a name. raw is the name as in the response, with its quotes. see returns an error if the row
 // already had the name. The entry is valid until the next call.
 func (t *nameTable) see(raw []byte) (*nameEntry, error) {
-	if len(raw) < 2 {
-		return nil, errors.New("a property name in the response is cut off")
-	}
 	name := raw[1 : len(raw)-1]
 	i := t.entries[t.last].next
 	if n := &t.entries[i]; i == 0 || !n.plain || n.name != string(name) {
 		if bytes.IndexByte(raw, '\\') >= 0 {
-			var err error
-			if name, err = jsontext.AppendUnquote(nil, raw); err != nil {
-				return nil, err
-			}
+			name = jsonscan.Unquote(nil, raw)
 		}
 		i = t.entry(string(name))
 		t.entries[t.last].next = i
 	}
 	n := &t.entries[i]
 	if n.row == t.row {
-		return nil, errRepeatedName
+		return nil, jsonscan.ErrRepeatedName
 	}
 	n.row, n.at, t.last = t.row, -1, i
 	return n, nil

@@ -62,7 +62,7 @@ func appendPercent(dst []byte, c byte) []byte {
 	return append(dst, '%', upperHex[c>>4], upperHex[c&15])
 }
 
-// Paths is the last policy in ClientOptions.PerCallPolicies. It percent-encodes the characters that the SDK
+// Paths is the part of Caller that is for all calls. It percent-encodes the characters that the SDK
 // does not encode in the paths that it builds. It runs before the credential of an attempt signs the request,
 // so the signature covers its result.
 type Paths struct {

@@ -105,7 +105,7 @@ func garbled(format string, args ...any) error {
 // ParseBatchAnswer parses the multipart response to a transaction of n operations. It accepts only a complete response, with
 // both closing boundaries and n successes or one failure.
 func ParseBatchAnswer(contentType string, body []byte, n int) (BatchAnswer, error) {
-	parts, err := changeSetParts(contentType, body)
+	parts, err := changeSetParts(contentType, body, n)
 	if err != nil {
 		return BatchAnswer{}, err
 	}
@@ -127,13 +127,28 @@ func ParseBatchAnswer(contentType string, body []byte, n int) (BatchAnswer, erro
 	return answer, nil
 }
 
-// changeSetParts returns the parts of the one change set in a multipart response.
-func changeSetParts(contentType string, body []byte) ([][]byte, error) {
+// mayHaveFailed reports whether the response to a transaction may have a part for which readPart returns a failure. It is a quick look: most
+// transactions succeed, and their response is then split only once.
+func mayHaveFailed(body []byte) bool {
+	for {
+		at := bytes.Index(body, []byte(version))
+		if at < 0 || len(body) < at+statusEnd {
+			return false
+		}
+		if class := body[at+statusStart]; class == '4' || class == '5' {
+			return true
+		}
+		body = body[at+len(version):]
+	}
+}
+
+// changeSetParts returns the parts of the one change set, expected to be n, in a multipart response.
+func changeSetParts(contentType string, body []byte, n int) ([][]byte, error) {
 	boundary, ok := boundaryOf([]byte(contentType))
 	if !ok {
 		return nil, garbled("its content type has no boundary")
 	}
-	outer, err := splitParts(body, boundary)
+	outer, err := splitParts(body, boundary, 1)
 	if err != nil || len(outer) != 1 {
 		return nil, garbled("the batch has %d parts, not 1", len(outer))
 	}
@@ -145,13 +160,13 @@ func changeSetParts(contentType string, body []byte) ([][]byte, error) {
 	if !ok {
 		return nil, garbled("the content type of the change set has no boundary")
 	}
-	return splitParts(content, inner)
+	return splitParts(content, inner, n)
 }
 
-// splitParts returns the contents between the boundary's lines. It returns an error if the closing boundary is missing.
-func splitParts(body []byte, boundary string) ([][]byte, error) {
+// splitParts returns the contents between the boundary's lines, expected to be n. It returns an error if the closing boundary is missing.
+func splitParts(body []byte, boundary string, n int) ([][]byte, error) {
 	delimiter := []byte("--" + boundary)
-	var parts [][]byte
+	parts := make([][]byte, 0, n)
 	first := bytes.Index(body, delimiter)
 	if first < 0 {
 		return nil, garbled("its boundary does not appear")
@@ -180,13 +195,20 @@ type part struct {
 	head, content []byte
 }
 
+// version is where a status line begins. Behind it are the minor version, a space and the status.
+const (
+	version     = "HTTP/1."
+	statusStart = len(version) + 2
+	statusEnd   = statusStart + 3
+)
+
 func readPart(raw []byte) (part, error) {
-	start := bytes.Index(raw, []byte("HTTP/1."))
-	if start < 0 || len(raw) < start+12 {
+	start := bytes.Index(raw, []byte(version))
+	if start < 0 || len(raw) < start+statusEnd {
 		return part{}, garbled("a part has no status line")
 	}
 	response := raw[start:]
-	status, err := strconv.Atoi(string(response[9:12]))
+	status, err := strconv.Atoi(string(response[statusStart:statusEnd]))
 	if err != nil || status < 200 || status >= 300 && status < 400 || status > 599 {
 		return part{}, garbled("a part has no status of an operation, 200 to 299 or 400 to 599")
 	}

@@ -36,14 +36,16 @@ type Exchange struct {
 	NoContent   bool     // asks the service not to return an inserted entity
 	Table       string   // the table of a transaction, whose address does not name the table
 	Limit       int64    // the most bytes of a blob that is downloaded
+	Lent        bool     // the caller calls Release, and keeps nothing of Answer beyond that
 
 	Status  int
 	Header  http.Header
-	Answer  []byte // the body of a successful response; valid until the Exchange is used again
+	Answer  []byte // the body of a successful response; valid until Release or the next use of the Exchange
 	Unknown int    // the number of attempts with an unknown outcome
 	Last    Outcome
 
-	sent bool // the attempt under way has passed all policies
+	sent bool  // the attempt under way has passed all policies
+	lent *lent // holds Answer if its memory is lent
 }
 
 type exchangeKey struct{}
@@ -66,14 +68,15 @@ func from(req *policy.Request) *Exchange {
 	return ex
 }
 
-// Caller is the policy for ClientOptions.PerCallPolicies that applies an Exchange to a call.
-type Caller struct{}
+// Caller is the last policy in ClientOptions.PerCallPolicies. It applies an Exchange to a call, and Paths to every call: one policy, since
+// the SDK copies the request for each.
+type Caller struct{ Paths Paths }
 
-// Do replaces body and address of a call whose context has an Exchange, and sends every other call unchanged.
-func (Caller) Do(req *policy.Request) (*http.Response, error) {
+// Do replaces body and address of a call whose context has an Exchange.
+func (c Caller) Do(req *policy.Request) (*http.Response, error) {
 	ex := from(req)
 	if ex == nil {
-		return req.Next()
+		return c.Paths.Do(req)
 	}
 	if reads, ok := req.Raw().Context().Value(readsKey{}).(*atomic.Int64); ok && req.Raw().Method == http.MethodGet {
 		reads.Add(1) // once for a call, regardless of how often the SDK repeats it
@@ -91,7 +94,10 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	resp, err := req.Next()
+	if ex.Lent {
+		runtime.SkipBodyDownload(req) // Sender reads the body
+	}
+	resp, err := c.Paths.Do(req)
 	if err != nil {
 		return resp, err
 	}
@@ -99,17 +105,26 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return resp, nil
 	}
-	if ex.Limit > 0 {
-		resp.Body, err = limit(resp.Body, resp.ContentLength, ex.Limit)
-	}
-	if err == nil {
-		ex.Answer, err = runtime.Payload(resp)
-	}
-	if err != nil {
+	if err := ex.take(resp); err != nil {
 		ex.Unknown, ex.Last = ex.Unknown+1, OutcomeUnknown
 		return nil, err
 	}
 	return stub(req.Raw(), resp), nil
+}
+
+// take sets Answer to the body of a successful response.
+func (ex *Exchange) take(resp *http.Response) (err error) {
+	if body, ok := resp.Body.(*lent); ok { // otherwise a policy of the caller has replaced the body
+		ex.lent, ex.Answer = body, body.text.Bytes()
+		return nil
+	}
+	if ex.Limit > 0 {
+		if resp.Body, err = limit(resp.Body, resp.ContentLength, ex.Limit); err != nil {
+			return err
+		}
+	}
+	ex.Answer, err = runtime.Payload(resp)
+	return err
 }
 
 // stub returns the response that the SDK parses in place of the real one.
@@ -182,7 +197,7 @@ func withoutSecrets(resp *http.Response, err error) (*http.Response, error) {
 	return resp, nil
 }
 
-// Sender is the last policy in ClientOptions.PerRetryPolicies. If an attempt does not reach Sender, because a
+// Sender is the last policy in ClientOptions.PerRetryPolicies, as a part of lease.Policy. If an attempt does not reach Sender, because a
 // credential or a policy of the caller failed or the context has ended, the attempt was certainly not sent.
 type Sender struct{}
 
@@ -192,13 +207,18 @@ func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	if err := req.Raw().Context().Err(); err != nil {
 		return nil, err
 	}
-	if ex := from(req); ex != nil {
+	ex := from(req)
+	if ex != nil {
 		ex.sent = true
 	}
 	if sent, _ := req.Raw().Context().Value(sentKey{}).(*bool); sent != nil {
 		*sent = true
 	}
-	return withoutSecrets(exposeTransient(req))
+	resp, err := exposeTransient(req)
+	if err == nil && ex != nil && ex.Lent && resp.StatusCode < http.StatusMultipleChoices {
+		err = lend(resp)
+	}
+	return withoutSecrets(resp, err)
 }
 
 type sentKey struct{}
@@ -318,7 +338,10 @@ func exposeTransient(req *policy.Request) (*http.Response, error) {
 	if err != nil {
 		return resp, err
 	}
-	parts, err := changeSetParts(resp.Header.Get("Content-Type"), body)
+	if !mayHaveFailed(body) {
+		return resp, nil // ParseBatchAnswer splits it
+	}
+	parts, err := changeSetParts(resp.Header.Get("Content-Type"), body, 1)
 	if err != nil {
 		return resp, nil
 	}

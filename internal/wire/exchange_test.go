@@ -25,7 +25,7 @@ func (a *answered) Do(req *http.Request) (*http.Response, error) {
 // change the entity that has the stub's keys.
 func TestUnexpectedAddressIsNotSent(t *testing.T) {
 	service := &answered{}
-	pipeline := runtime.NewPipeline("module", "v1", runtime.PipelineOptions{PerCall: []policy.Policy{Caller{}}}, &policy.ClientOptions{Transport: service})
+	pipeline := runtime.NewPipeline("module", "v1", runtime.PipelineOptions{PerCall: []policy.Policy{Caller{Paths{Tables: true}}}}, &policy.ClientOptions{Transport: service})
 	send := func(path string) error {
 		ex := &Exchange{Entity: &Address{Table: "Employees", PartitionKey: "O'Brien", RowKey: "a b"}}
 		req, err := runtime.NewRequest(With(context.Background(), ex), http.MethodDelete, "https://contoso.test/account"+path)

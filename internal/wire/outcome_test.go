@@ -40,7 +40,7 @@ func call(t *testing.T, ctx context.Context, after func(), script ...attempt) (*
 	})
 	p := runtime.NewPipeline("test", "v1", runtime.PipelineOptions{}, &policy.ClientOptions{Transport: f,
 		Retry:           policy.RetryOptions{MaxRetries: 3, RetryDelay: time.Microsecond},
-		PerCallPolicies: []policy.Policy{Caller{}}, PerRetryPolicies: []policy.Policy{Observer{}, Sender{}}})
+		PerCallPolicies: []policy.Policy{Caller{Paths{Tables: true}}}, PerRetryPolicies: []policy.Policy{Observer{}, Sender{}}})
 	var ex Exchange
 	req, err := runtime.NewRequest(With(ctx, &ex), http.MethodPut, "https://t.test/")
 	if err != nil {

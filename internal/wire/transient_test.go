@@ -25,7 +25,7 @@ func batchCall(t *testing.T, path string, answers ...*http.Response) (ex *Exchan
 	})
 	p := runtime.NewPipeline("test", "v1", runtime.PipelineOptions{}, &policy.ClientOptions{Transport: f,
 		Retry:           policy.RetryOptions{MaxRetries: 3, RetryDelay: time.Microsecond},
-		PerCallPolicies: []policy.Policy{Caller{}}, PerRetryPolicies: []policy.Policy{Observer{}, Sender{}}})
+		PerCallPolicies: []policy.Policy{Caller{Paths{Tables: true}}}, PerRetryPolicies: []policy.Policy{Observer{}, Sender{}}})
 	ex = &Exchange{}
 	req, err := runtime.NewRequest(With(context.Background(), ex), http.MethodPost, "https://t.test"+path)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestRetryAfterInsideTransaction(t *testing.T) {
 		"both":       {accepted(testAnswer("\r\n", part), "Retry-After", "3"), "7"},
 		"neither":    {accepted(testAnswer("\r\n", testFailure(503, "", "no"))), ""},
 	} {
-		parts, err := changeSetParts(testContent, []byte(mustRead(t, c.answer)))
+		parts, err := changeSetParts(testContent, []byte(mustRead(t, c.answer)), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
