@@ -3,7 +3,6 @@ package blobio
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -23,10 +22,6 @@ const (
 	maxName     = 1024 // UTF-16 units
 	maxSegments = 254
 )
-
-// ErrForeignClient means that blobstorage.Container did not make the client. Requests of another client are not recorded, and are sent even
-// after the lease of an intent is lost.
-var ErrForeignClient = errors.New("the container's client was not made by blobstorage.Container; use that")
 
 // Segment returns the segment of a blob's name for a text that compoundkey has encoded. It appends '!', with which no such text ends, to a
 // text that is empty or ends with a dot, because such segments change the path of an address (".." means the parent).
@@ -96,7 +91,7 @@ func Read(ctx context.Context, c *container.Client, name string) (*Content, erro
 	missing := IsGone(err)
 	switch {
 	case (err == nil || missing) && ex.Header == nil:
-		return nil, ErrForeignClient
+		return nil, kinds.ErrForeignClient
 	case missing:
 		return &Content{Header: ex.Header}, nil
 	case err != nil:

@@ -7,8 +7,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/entity"
-	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -67,7 +67,7 @@ func ServiceError(op, resource string, err error) *entity.Error {
 	switch {
 	case errors.As(err, &answer):
 		e.Code, e.Kind = answer.ErrorCode, refusal.Of(answer.StatusCode, answer.ErrorCode)
-	case errors.Is(err, blobio.ErrForeignClient):
+	case errors.Is(err, kinds.ErrForeignClient):
 		e.Kind = entity.ErrWiring
 	default:
 		e.Kind = refusal.WithoutResponse(err)

@@ -126,3 +126,7 @@ func Brief(err error) string {
 	}
 	return err.Error()
 }
+
+// ErrForeignClient means that blobstorage.Container did not make the client. Requests of another client are not recorded, and are sent even
+// after the lease of an intent is lost.
+var ErrForeignClient = errors.New("the container's client was not made by blobstorage.Container; use that")
