@@ -142,7 +142,7 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *se
 
 // readRow reads a row with all its properties; it returns nil if there is none.
 func (v *verifier) readRow(ctx context.Context, table *core.Table, key tables.Key) (*tablerow.Row, error) {
-	row, err := engine.Fetch(ctx, table, v.op, key, nil)
+	row, err := table.Get(ctx, v.op, key, nil)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}

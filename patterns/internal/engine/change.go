@@ -173,7 +173,7 @@ func (r *Engine) claimOrphan(ctx context.Context, c *Change, key entity.Key) (ag
 	}
 	if row.Own.Primary != c.Key.Row {
 		op, of := c.Kind.String(), entity.Key{Partition: key.Partition, Row: row.Own.Primary}
-		own, err := Fetch(ctx, r.Table, op, of, nil)
+		own, err := r.Table.Get(ctx, op, of, nil)
 		if errors.Is(err, entity.ErrNotFound) || err == nil && own.Own.IsCopy {
 			own, err = nil, nil
 		}

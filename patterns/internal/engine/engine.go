@@ -174,7 +174,7 @@ func (r *Engine) newPrimary() (core.Source, error) {
 
 // GetPrimary implements Host.GetPrimary.
 func (r *Engine) GetPrimary(ctx context.Context, copied entity.Key) (any, error) {
-	row, err := Fetch(ctx, r.Table, "Get", copied, map[string]int{})
+	row, err := r.Table.Get(ctx, "Get", copied, map[string]int{})
 	if err != nil {
 		return nil, err
 	}

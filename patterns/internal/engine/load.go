@@ -17,11 +17,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Fetch reads one row, which may have a Problem. known names the properties to read; nil means all. Requests: 1.
-func Fetch(ctx context.Context, t *core.Table, op string, key entity.Key, known map[string]int) (*tablerow.Row, error) {
-	return t.Get(ctx, op, key, known)
-}
-
 // readSystem reads one row for the library's own properties only. Requests: 1.
 func readSystem(ctx context.Context, t *core.Table, key entity.Key) (*tablerow.Row, error) {
 	return t.Get(ctx, "Get", key, map[string]int{})
@@ -66,7 +61,7 @@ func (r *Engine) LoadStored(ctx context.Context, table *core.Table, row *tablero
 		if !errors.Is(err, driver.ErrOutdated) {
 			return v, read, err
 		}
-		again, fetchErr := Fetch(ctx, table, "Get", row.Key, r.Primary.Known)
+		again, fetchErr := table.Get(ctx, "Get", row.Key, r.Primary.Known)
 		switch {
 		case errors.Is(fetchErr, entity.ErrNotFound):
 			return nil, nil, nil
@@ -332,7 +327,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *tablerow
 		key.Partition = row.Own.Outside.Partition
 	}
 	for attempt := range r.Schema.MaxAttempts {
-		own, err := Fetch(ctx, r.Table, "Get", key, nil)
+		own, err := r.Table.Get(ctx, "Get", key, nil)
 		switch {
 		case errors.Is(err, entity.ErrNotFound):
 			return nil, nil, nil

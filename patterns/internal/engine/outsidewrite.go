@@ -435,7 +435,7 @@ func FetchMany(ctx context.Context, table *core.Table, op string, keys []entity.
 			return last, next != "", nil
 		},
 		One: func(ctx context.Context, key keyrange.Key) error {
-			row, err := Fetch(ctx, table, op, entity.Key(key), nil)
+			row, err := table.Get(ctx, op, entity.Key(key), nil)
 			if errors.Is(err, entity.ErrNotFound) {
 				return nil
 			}

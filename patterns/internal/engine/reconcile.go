@@ -367,7 +367,7 @@ func (r *Engine) ReadOwn(ctx context.Context, op string, key entity.Key) (any, *
 
 // fetchOwn reads an entity's own row, nil if it does not exist. Requests: 1.
 func (r *Engine) fetchOwn(ctx context.Context, op string, key entity.Key) (*tablerow.Row, error) {
-	row, err := Fetch(ctx, r.Table, op, key, nil)
+	row, err := r.Table.Get(ctx, op, key, nil)
 	switch {
 	case errors.Is(err, entity.ErrNotFound):
 		return nil, nil
