@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/encryption"
@@ -90,7 +91,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	codec := harness.Must[*tables.Codec[item]](t)(tables.NewCodec[item]())
 	storeOptions := patterns.StoreOptions{Intents: eventual.IntentQueue(&queueOptions)}
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
-	values := []any{account, store, storeOptions, sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
+	values := []any{account, store, storeOptions, storeOptions.Intents, blobstorage.Resource(d.photos), sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
 		patterns.Schema[item]{Key: plainKey}, codec, (*core.Codec)(codec), (*core.Table)(d.table), core.Source{Table: (*core.Table)(d.table)}, *core.StateOf(&read.Meta), &read.Meta, explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
 		signer, token, issuer, grant, grant.Range, harness.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), harness.Must[*access.Policies](t)(access.NewPolicies(d.table, nil)),

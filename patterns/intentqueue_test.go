@@ -1,0 +1,40 @@
+package patterns_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// queueless has an effect outside of the partition, and names no queue for it.
+type queueless struct{}
+
+func (queueless) Attach(driver.Host[person]) (driver.Implementation[person], error) {
+	return driver.Implementation[person]{Name: "queueless", Outside: &driver.Outside[person]{Copies: func(*person) ([]driver.OutsideCopy, error) { return nil, nil }}}, nil
+}
+
+// TestPatternWithoutQueue: the author of a pattern, or the program, says where intents go.
+func TestPatternWithoutQueue(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	repositoryOf := func(options *patterns.StoreOptions) error {
+		store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", options))
+		_, err := patterns.NewRepository(store.Table("People"), personSchema(), patterns.Pattern[person](queueless{}))
+		return err
+	}
+	if e := harness.WantKind(t, repositoryOf(nil), tables.ErrWiring); !strings.Contains(e.Error(), "Implementation.Intents") {
+		t.Error(e)
+	}
+	if err := repositoryOf(&patterns.StoreOptions{Intents: eventual.IntentQueue(nil)}); err != nil {
+		t.Error(err)
+	}
+	_, err := patterns.NewStore(storeAccount(t, s), "contoso", &patterns.StoreOptions{OpenRepository: func(string) error { return nil }})
+	if e := harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(e.Error(), "set Intents") {
+		t.Error(e)
+	}
+}
