@@ -41,13 +41,7 @@ func (r *Repository[T]) attach(attached []Pattern[T]) error {
 				return fmt.Errorf("pattern %q: %w", p.Name, err)
 			}
 		}
-		e := erased(p, r.engine.Table)
-		for _, c := range p.Containers {
-			if container, ok := handle.Any(c).Value().(stores.Entry); ok {
-				e.Containers = append(e.Containers, container)
-			}
-		}
-		r.engine.Patterns = append(r.engine.Patterns, e)
+		r.engine.Patterns = append(r.engine.Patterns, erased(p, r.engine.Table))
 	}
 	return nil
 }
@@ -102,6 +96,11 @@ func erased[T any](p *driver.Implementation[T], table *core.Table) *engine.Patte
 	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last}
 	for _, t := range p.Tables {
 		e.Tables = append(e.Tables, (*core.Table)(t))
+	}
+	for _, c := range p.Containers {
+		if container, ok := handle.Any(c).Value().(stores.Entry); ok {
+			e.Containers = append(e.Containers, container)
+		}
 	}
 	if p.Copies != nil {
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
