@@ -93,14 +93,9 @@ func (r *Repository[T]) release(n int) {
 
 // erased adapts an implementation to the engine, which does not know T.
 func erased[T any](p *driver.Implementation[T], table *core.Table) *engine.Pattern {
-	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last}
+	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last, Containers: opened(p.Containers)}
 	for _, t := range p.Tables {
 		e.Tables = append(e.Tables, (*core.Table)(t))
-	}
-	for _, c := range p.Containers {
-		if container, ok := handle.Any(c).Value().(stores.Entry); ok {
-			e.Containers = append(e.Containers, container)
-		}
 	}
 	if p.Copies != nil {
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
@@ -154,6 +149,16 @@ func erased[T any](p *driver.Implementation[T], table *core.Table) *engine.Patte
 		}
 	}
 	return e
+}
+
+// opened returns the containers that a pattern names.
+func opened(containers []driver.Container) (all []stores.Entry) {
+	for _, c := range containers {
+		if container, ok := handle.Any(c).Value().(stores.Entry); ok {
+			all = append(all, container)
+		}
+	}
+	return all
 }
 
 // reconcileOf adapts the Reconcile of an implementation.

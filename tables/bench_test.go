@@ -36,8 +36,8 @@ func BenchmarkRatioUpsert(b *testing.B)      { harness.Ratios(b, newSides(b).ups
 func TestPageAllocations(t *testing.T) {
 	s := newSides(t)
 	got := testing.AllocsPerRun(5, mustRun(t, s.pageOurs)) / benchPageSize
-	if t.Logf("%.2f allocations an entity", got); got > 14 {
-		t.Errorf("%.2f allocations for each entity of a page, want at most 14", got)
+	if t.Logf("%.2f allocations an entity", got); got > 8 {
+		t.Errorf("%.2f allocations for each entity of a page, want at most 8", got)
 	}
 }
 
