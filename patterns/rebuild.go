@@ -82,8 +82,6 @@ type rebuildPage struct {
 	failed []*finding
 }
 
-const rebuildVersion = 2
-
 // rebuilt is an entity that the run is processing.
 type rebuilt struct {
 	value any

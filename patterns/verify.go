@@ -380,7 +380,11 @@ type verifyState struct {
 	far tally.Sums
 }
 
-const verifyVersion = 2
+// The versions of positions in JobOptions.Resume.
+const (
+	verifyVersion  = 2
+	rebuildVersion = 2
+)
 
 // begin sets the state to the beginning of a run, or to the position in JobOptions.Resume.
 func (v *verifier) begin() error {
