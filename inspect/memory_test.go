@@ -12,10 +12,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestMemory: what Repository holds between two requests stays below a limit that does not depend on the table, also if
+// TestMemory: what Repository holds between two requests stays below a limit, does not grow with the table, and stays below the limit also if
 // two rows want each key. The thorough run takes a million rows.
 func TestMemory(t *testing.T) {
-	const limit = 36 << 20 // what grows with the rows takes more at 100,000
+	const limit, growth = 48 << 20, 3 << 20
 	sizes := []int{10_000, 100_000}
 	switch {
 	case testing.Short():
@@ -23,6 +23,7 @@ func TestMemory(t *testing.T) {
 	case harness.Thorough():
 		sizes = []int{10_000, 100_000, 300_000, 1_000_000}
 	}
+	least := int64(limit)
 	for _, n := range sizes {
 		for _, each := range []int{1, 2} {
 			table := harness.Generated(t, n, func(i int) tables.Key {
@@ -37,6 +38,9 @@ func TestMemory(t *testing.T) {
 			t.Logf("%d rows, %d for each key: %.1f MiB, %d keys taken, %d not compared", n, each, float64(most)/(1<<20), len(r.Schema.TakenKeys)+int(r.Schema.OtherTakenKeys), r.Schema.KeysNotCompared)
 			if most > limit {
 				t.Errorf("%d bytes are over the limit of %d", most, limit)
+			}
+			if least = min(least, most); each == 1 && most > least+growth {
+				t.Errorf("%d rows take %d bytes more than few rows", n, most-least)
 			}
 		}
 	}

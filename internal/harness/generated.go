@@ -124,11 +124,12 @@ func (g *GeneratedTable) LiveHeap(job func()) (most int64) {
 	done := make(chan struct{})
 	var measuring sync.WaitGroup
 	measuring.Go(func() {
-		for {
+		// A short job is measured often, so that its peak is not missed, and a long one seldom, so that it ends.
+		for pause := 2 * time.Millisecond; ; pause = min(pause*5/4, 50*time.Millisecond) {
 			select {
 			case <-done:
 				return
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(pause):
 				g.gate.Lock()
 				standStill()
 				most = max(most, live()-before)
