@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/jsonscan"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
-	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -249,17 +247,9 @@ func (r *Reader) readAnnotation(n *nameEntry) error {
 	return nil
 }
 
-// readOwn reads one of the library's own properties that this version knows. All are texts, except the term of a
-// reservation.
+// readOwn reads one of the library's own properties that this version knows. All are texts.
 func (r *Reader) readOwn(n *nameEntry) error {
 	o := &r.row.Own
-	if n.name == rows.Term {
-		raw, err := r.next()
-		// A text that is not a number of seconds gives no term, so that a damaged row does not make its page unreadable.
-		// A reservation without a term never expires.
-		o.Outside.Term = lease.ParseTerm(string(raw)).Truncate(time.Second)
-		return err
-	}
 	var err error
 	n.text, err = r.readString(n.text) // usually the same as in the previous row
 	switch n.name {                    // also beside an error: a damaged copy is still a copy
@@ -279,10 +269,14 @@ func (r *Reader) readOwn(n *nameEntry) error {
 		o.Outside.Is, o.Outside.Partition = true, n.text
 	case rows.Version:
 		o.Outside.Version = n.text
-	case rows.Reserved:
-		o.Outside.Reserved = n.text
-	case rows.Claim:
-		o.Outside.IsClaim, o.Outside.Claim = true, n.text
+	case rows.Mark:
+		o.Outside.Mark = n.text
+	case rows.Acquirer:
+		o.Outside.Acquirer = n.text
+	case rows.Base:
+		o.Outside.Base = n.text
+	case rows.Next:
+		o.Outside.Next = n.text
 	}
 	return err
 }

@@ -26,10 +26,7 @@ const (
 	Shared      = Prefix + "Shared"      // on a row that belongs to several entities: the name of its pattern
 	Partition   = Prefix + "Partition"   // on a copy in another partition: the partition key of the entity's own row
 	Version     = Prefix + "Version"     // on such a copy: the ETag that the entity's own row had when the copy was made
-	Reserved    = Prefix + "Reserved"    // on such a copy that only reserves its key: the ID of the change that will fill it
-	Term        = Prefix + "Term"        // on a reserved key: the seconds after which that change can no longer be committed
 	Layout      = Prefix + "Layout"      // on the rows of an entity that a Layout spreads over several rows: on the first row the layout's directory, on the others "further"
-	Claim       = Prefix + "Claim"       // on a claim: the row key of the copy that it claims
 	Mark        = Prefix + "Mark"        // on a copy in another partition that is not to be believed: the ID of the last change that has marked it
 	Acquirer    = Prefix + "Acquirer"    // on such a copy: the ID of the change that takes the key
 	Base        = Prefix + "Base"        // on such a copy: the ETag of the entity's own row from which that change started; absent for an insert
@@ -40,7 +37,7 @@ const (
 // library; their properties are written back unchanged.
 func IsKnown(name string) bool {
 	switch name {
-	case WriteID, Incarnation, Primary, Copies, Shared, Partition, Version, Reserved, Term, Layout, Claim, Mark, Acquirer, Base, Next:
+	case WriteID, Incarnation, Primary, Copies, Shared, Partition, Version, Layout, Mark, Acquirer, Base, Next:
 		return true
 	}
 	return false

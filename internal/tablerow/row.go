@@ -3,6 +3,7 @@
 package tablerow
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -33,11 +33,12 @@ type Row struct {
 	Lists   azcore.ETag // for RoleStale: the ETag under which the entity's own row listed this row
 	Version string      // of a further row, as in driver.FurtherRow; "" if unknown, and for other rows
 	Plain   bool        // Properties has the library's own properties too: the row is written as it is, without a write ID
+	Made    string      // of a copy in another partition: the write ID of the entity of which it was made, which it stores instead of its own
 
 	// What the service says about the row.
 	ETag      azcore.ETag
 	Timestamp time.Time
-	Answered  time.Time // the service's time when it answered a point read, zero for a row of a page
+	Answered  time.Time // the service's time when it answered the read
 	WriteID   string    // ID of the last write, "" if the row does not contain one
 	Problem   error     // which value could not be read, and why; Properties lacks that value
 	Lossy     bool      // Meta.Lossy
@@ -56,15 +57,15 @@ type Own struct {
 	Later       entity.Properties // properties that only a later version of the library knows, written back as they are
 }
 
-// Outside has the properties of a row outside of its entity's partition: a copy, or its claim.
+// Outside has the properties of a copy outside of its entity's partition; package marks says what they mean.
 type Outside struct {
 	Is        bool
-	Partition string        // partition key of the entity
-	Version   string        // on a copy: the ETag of the entity's own row from which it was made
-	Reserved  string        // ID of the change that reserved the key and has not filled it yet
-	Term      time.Duration // term of the reservation in whole seconds; 0 if unknown, which never expires
-	IsClaim   bool
-	Claim     string // on a claim: the row key of the copy that it claims
+	Partition string // partition key of the entity
+	Version   string
+	Mark      string
+	Acquirer  string
+	Base      string
+	Next      string
 }
 
 // Role says how the failure of a row that is written is handled.
@@ -107,10 +108,6 @@ func (r *Row) With(p entity.Properties) *Row {
 // a copy, or a further row.
 func (r *Row) IsNearCopy() bool { return r.Own.IsCopy && !r.Own.IsShared && !r.Own.Outside.Is }
 
-// Expired reports whether a row is a reservation whose term and grace period are over. Then every request of
-// its change has arrived, so a later read of the entity shows the outcome of the change.
-func (r *Row) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Own.Outside.Term) }
-
 // NewWriteID makes an ID that no other write has.
 func NewWriteID() string { return rand.Text() }
 
@@ -120,7 +117,7 @@ const AnyWriteID = "00000000000000000000000000"
 // IDSize returns the number of bytes that the write ID adds to the size of a row.
 func IDSize() int { return edm.PropertySize(rows.WriteID, edm.String(AnyWriteID)) }
 
-const mostOwn = 12 // a row has at most so many properties of the library, but for those of later versions
+const mostOwn = 14 // a row has at most so many properties of the library, but for those of later versions
 
 // AppendOwn appends the library's own properties of a row, without the write ID.
 func (r *Row) AppendOwn(to entity.Properties) entity.Properties {
@@ -141,21 +138,14 @@ func (r *Row) AppendOwn(to entity.Properties) entity.Properties {
 	if o.Layout != "" {
 		text(rows.Layout, o.Layout)
 	}
-	if !o.Outside.Is {
-		return to
+	if o.Outside.Is {
+		text(rows.Partition, o.Outside.Partition)
 	}
-	text(rows.Partition, o.Outside.Partition)
-	if o.Outside.Version != "" {
-		text(rows.Version, o.Outside.Version)
-	}
-	if o.Outside.Reserved != "" {
-		text(rows.Reserved, o.Outside.Reserved)
-	}
-	if o.Outside.Term > 0 {
-		to = append(to, entity.Property{Name: rows.Term, Value: entity.Int32(int32(o.Outside.Term / time.Second))})
-	}
-	if o.Outside.IsClaim {
-		text(rows.Claim, o.Outside.Claim)
+	for _, p := range [...]struct{ name, text string }{{rows.Version, o.Outside.Version}, {rows.Mark, o.Outside.Mark},
+		{rows.Acquirer, o.Outside.Acquirer}, {rows.Base, o.Outside.Base}, {rows.Next, o.Outside.Next}} {
+		if p.text != "" {
+			text(p.name, p.text)
+		}
 	}
 	return to
 }
@@ -178,8 +168,8 @@ func (r *Row) Encode(dst []byte, writeID string) (_ []byte, carries bool, e *ent
 		return dst, false, e
 	}
 	if !r.Plain && n < edm.MaxProperties && size+IDSize() <= edm.MaxEntitySize {
-		dst = edm.AppendProperty(append(dst, ','), rows.WriteID, edm.String(writeID))
-		carries = true
+		dst = edm.AppendProperty(append(dst, ','), rows.WriteID, edm.String(cmp.Or(r.Made, writeID)))
+		carries = r.Made == ""
 	}
 	return append(dst, '}'), carries, nil
 }
