@@ -72,7 +72,7 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delt
 	if err != nil {
 		return false, c.failed(op, key, err)
 	}
-	within, done := lease.Within(ctx, time.Now(), callTerm, errLateCall)
+	within, done := lease.Term{Since: time.Now(), Lasts: callTerm, Cause: errLateCall}.Context(ctx)
 	defer done()
 	counted, err = c.shelf.addOnce(within, m, c.sum(delta))
 	if err != nil && lease.Lost(within, nil) && ctx.Err() == nil {

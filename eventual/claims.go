@@ -93,7 +93,7 @@ const errLateClaim = "the term of the blob that holds the body ended before the 
 
 // putInTime puts a message whose body was stored after since, or fails if the term of the body is over.
 func putInTime(ctx context.Context, since time.Time, put func(context.Context) error) error {
-	within, done := lease.Within(ctx, since, claimTerm, errLateClaim)
+	within, done := lease.Term{Since: since, Lasts: claimTerm, Cause: errLateClaim}.Context(ctx)
 	defer done()
 	err := put(within)
 	if err != nil && lease.Lost(within, nil) && ctx.Err() == nil {

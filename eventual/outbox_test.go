@@ -91,7 +91,7 @@ func salesWith(s *storagetest.Service, names [2]string, mostOpen int, all ...pat
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := patterns.NewStore(account, names[1], &patterns.StoreOptions{MaxOpenIntents: mostOpen, Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: time.Minute})})
+	store, err := patterns.NewStore(account, names[1], &patterns.StoreOptions{MaxOpen: mostOpen, Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: time.Minute})})
 	if err != nil {
 		return nil, nil, err
 	}

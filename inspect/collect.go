@@ -24,7 +24,6 @@ const (
 	isCopy
 	isFurtherRow
 	isOutsideCopy
-	isClaim
 	isShared
 )
 
@@ -33,8 +32,6 @@ func kindOf(row *tablerow.Row) kind {
 	switch {
 	case row.Own.IsShared:
 		return isShared
-	case row.Own.Outside.IsClaim || row.Own.Outside.Reserved != "":
-		return isClaim
 	case row.Own.Outside.Is:
 		return isOutsideCopy
 	case row.Own.IsCopy && row.Own.Layout == furtherRow:
@@ -169,7 +166,7 @@ func (c *collector) report() *Report {
 		LargestRows: append([]LargeRow{}, c.largest...), Entities: c.entities, Properties: []Property{}, OtherProperties: c.other,
 		Garbled: c.garbled, GarbledExamples: append([]Key{}, c.garbledExamples...),
 		Lossy: c.lossy, LossyExamples: append([]Key{}, c.lossyExamples...),
-		Library: Library{Copies: c.kinds[isCopy], FurtherRows: c.kinds[isFurtherRow], OutsideCopies: c.kinds[isOutsideCopy], Claims: c.kinds[isClaim],
+		Library: Library{Copies: c.kinds[isCopy], FurtherRows: c.kinds[isFurtherRow], OutsideCopies: c.kinds[isOutsideCopy],
 			Shared: c.kinds[isShared], Entities: c.written}}
 	for _, name := range slices.Sorted(maps.Keys(c.properties)) {
 		of := c.properties[name]

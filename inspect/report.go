@@ -95,14 +95,13 @@ type Library struct {
 	Copies        int64 `json:"copies"`        // rows of indexes in their entities' partitions, and rows of other patterns there
 	FurtherRows   int64 `json:"furtherRows"`   // further rows of entities that are spread over several rows
 	OutsideCopies int64 `json:"outsideCopies"` // copies of entities in other partitions or tables
-	Claims        int64 `json:"claims"`        // claims of these copies, and of reserved keys
 	Shared        int64 `json:"shared"`        // rows of several entities, such as lists and counts
 	Entities      int64 `json:"entities"`      // rows among Report.Entities that a repository has written
 }
 
 // rows returns the sum of all counts except Entities.
 func (l *Library) rows() int64 {
-	return l.Copies + l.FurtherRows + l.OutsideCopies + l.Claims + l.Shared
+	return l.Copies + l.FurtherRows + l.OutsideCopies + l.Shared
 }
 
 // Property describes one property over all entities.

@@ -110,7 +110,7 @@ func (r *Report) properties(t *printer) {
 	if l := r.Library; l.rows()+l.Entities > 0 {
 		t.heading("Rows of this library")
 		t.line("  %s, %s, %s, of other partitions %s and %s, %s",
-			some(l.Entities, "entity"), some(l.Copies, "copy"), some(l.FurtherRows, "further row"), some(l.OutsideCopies, "copy"), some(l.Claims, "claim"), some(l.Shared, "shared row"))
+			some(l.Entities, "entity"), some(l.Copies, "copy"), some(l.FurtherRows, "further row"), some(l.OutsideCopies, "copy"), some(l.Shared, "shared row"))
 	}
 	if len(r.Properties) == 0 {
 		return

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/keyindex"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -79,19 +77,11 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	if x.group != nil {
 		err = keyindex.ErrInGroup(*x.group)
 	}
-	implementation.Intents = eventual.IntentQueue(nil)
 	implementation.Outside = &driver.Outside[T]{Table: x.table,
 		Owns:   func(key tables.Key) bool { return x.index.Owns(key.Partition) },
 		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}
-	if x.unique {
-		implementation.Outside.ReservationTerm = reservationTerm
-	}
 	return implementation, err
 }
-
-// reservationTerm is how long a reserved key stays taken if its entity is not written. Mostly it is released much earlier, by
-// the intent of the writer that died; other writers wait for the end of the term only if the intent is lost.
-const reservationTerm = time.Hour
 
 // copies returns the rows of an entity: one for each of its keys. keyOf is Host.KeyOf.
 func (x *declaration[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy, error) {

@@ -101,7 +101,7 @@ func erased[T any](p *driver.Implementation[T], table *core.Table) *engine.Patte
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
 	}
 	if o := p.Outside; o != nil {
-		e.Outside = &engine.Outside{Table: cmp.Or((*core.Table)(o.Table), table), Owns: o.Owns, ReservationTerm: o.ReservationTerm}
+		e.Outside = &engine.Outside{Table: cmp.Or((*core.Table)(o.Table), table), Owns: o.Owns}
 		if o.Copies != nil {
 			e.Outside.Copies = func(v any) ([]driver.OutsideCopy, error) { return o.Copies(v.(*T)) }
 		}
@@ -199,9 +199,8 @@ func as[T any](v any) *T {
 // Async returns a pattern that leaves its effects outside of the partition to the workers (see eventual.Run): a
 // write does not wait for the effects, and rows of the pattern are stale until a worker has applied them.
 // Without Async, the writer applies the effects before it returns. Some patterns of a repository can have Async
-// and others not. Even with Async, the keys of a Unique index are reserved before the entity is written, so a
-// write with a taken key returns ErrDuplicate. NewRepository returns ErrWiring for a pattern without effects
-// outside of the partition. Give the result of Async to NewRepository, and read through the original pattern.
+// and others not. NewRepository returns ErrWiring for a pattern without such
+// effects, such as an index over partitions, which is always current. Give the result of Async to NewRepository, and read through the original pattern.
 func Async[T any](pattern Pattern[T]) Pattern[T] { return asyncPattern[T]{pattern} }
 
 type asyncPattern[T any] struct{ pattern Pattern[T] }
@@ -212,8 +211,8 @@ func (a asyncPattern[T]) Attach(host driver.Host[T]) (driver.Implementation[T], 
 		return driver.Implementation[T]{}, errors.New("Async was given nil; give it a pattern")
 	}
 	implementation, err := a.pattern.Attach(host)
-	if err == nil && implementation.Outside == nil && implementation.OutsideKeys == nil {
-		err = errors.New("the pattern has no effects outside of the partition that could be left to workers; attach it without Async")
+	if err == nil && implementation.OutsideKeys == nil {
+		err = errors.New("the pattern has no effects that could be left to workers; attach it without Async")
 	}
 	implementation.Async = true
 	return implementation, err

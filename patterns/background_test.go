@@ -120,7 +120,7 @@ func TestReturnsBeforeClose(t *testing.T) {
 // committed; a change of another entity passes. At the limit of open intents a change closes its own.
 func TestWaitsForOwnClose(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	store, g := gated(t, s, &patterns.StoreOptions{MaxOpenIntents: 2})
+	store, g := gated(t, s, &patterns.StoreOptions{MaxOpen: 2})
 	repo, byEmail := personsOf(t, store, false)
 	g.close()
 	june := ann()

@@ -69,10 +69,6 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	if err != nil {
 		return nil, err
 	}
-	reserved, err := set.KeysToReserve()
-	if err != nil {
-		return nil, err
-	}
 	for _, m := range intent.Members {
 		for pattern, keys := range m.Outside {
 			for _, key := range keys {
@@ -80,11 +76,17 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 			}
 		}
 	}
-	slices.Sort(x.Outside)
 	d, err := set.Draft(ctx)
 	if err != nil {
 		return nil, err
 	}
+	intended := len(x.Outside)
+	copies, groups, err := set.Elsewhere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x.Outside = append(x.Outside, copies...)
+	slices.Sort(x.Outside)
 	if e := core.CheckWrites(d.Writes); e != nil {
 		return nil, w.Located(e)
 	}
@@ -96,30 +98,34 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	for i := range d.Writes {
 		x.Rows = append(x.Rows, explainRow(&d.Writes[i], marked[i]))
 	}
-	x.Requests = explainRequests(int(reads.Load()), len(d.Writes), len(x.Outside), len(reserved))
+	x.Requests = explainRequests(int(reads.Load()), len(d.Writes), intended, groups)
 	return x, nil
 }
 
 // explainRequests lists the requests of a change in the order in which they are sent.
-func explainRequests(reads, rows, outside, reserved int) []string {
+func explainRequests(reads, rows, intended, groups int) []string {
 	write := "1 entity group transaction"
 	if rows == 1 {
 		write = "1 single write"
 	}
 	var requests []string
-	if outside > 0 {
+	if intended > 0 {
 		requests = append(requests, "1 intent put")
-	}
-	if reserved > 0 {
-		requests = append(requests, fmt.Sprintf("%d outside keys reserved", reserved))
 	}
 	if reads > 0 {
 		requests = append(requests, fmt.Sprintf("reads to plan: %d", reads))
 	}
-	if requests = append(requests, write); outside == 0 {
-		return requests
+	if groups > 0 {
+		requests = append(requests, fmt.Sprintf("%d to mark copies, at the same time", groups))
 	}
-	return append(requests, fmt.Sprintf("%d outside keys reconciled", outside), "1 read again", "1 intent deleted")
+	requests = append(requests, write)
+	if groups > 0 {
+		requests = append(requests, fmt.Sprintf("%d to settle copies, in the background", groups))
+	}
+	if intended > 0 {
+		requests = append(requests, fmt.Sprintf("%d outside keys reconciled", intended), "1 read again", "1 intent deleted")
+	}
+	return requests
 }
 
 // explainRow explains a row. marked says that the row will also get a write ID, which w does not contain yet.

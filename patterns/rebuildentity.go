@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
@@ -17,21 +18,20 @@ type lack struct {
 	x        *rebuilt
 	outside  map[string][]string // by pattern: locations outside of the partition whose content is missing or wrong
 	intended map[string][]string // by pattern: those of outside that rewriting the entity does not repair
-	free     map[string]bool     // outside keys under which nothing is stored, by engine.HeldName
 	write    bool                // the entity must be written again
 	taken    error               // ErrDuplicate if another entity owns one of the required outside keys
-	twice    bool                // an earlier entity on the page requires one of this entity's outside keys
+	written  bool                // copies in other partitions were written
 	err      error               // error of a pattern that rejects the entity, or of its reconciliation
 }
 
 // again returns the entity for the engine.
 func (l *lack) again() *engine.Again {
-	return &engine.Again{Key: l.x.row.Key, Value: l.x.value, Row: l.x.row, Free: l.free, Named: l.outside}
+	return &engine.Again{Key: l.x.row.Key, Value: l.x.value, Row: l.x.row, Named: l.outside}
 }
 
 // reconcileOne reconciles the copies and facts of one entity outside of its partition, under an intent.
-func reconcileOne(ctx context.Context, r *engine.Engine, change string, a *engine.Again) error {
-	return cmp.Or(r.RunReconcile(ctx, change, []*engine.Again{a}), a.Err)
+func reconcileOne(ctx context.Context, r *engine.Engine, a *engine.Again) error {
+	return cmp.Or(r.RunReconcile(ctx, []*engine.Again{a}), a.Err)
 }
 
 // fillOnce reads what the patterns lack for an entity. Then it rewrites the entity, or reconciles what is
@@ -42,18 +42,26 @@ func (b *rebuildPage) fillOnce(ctx context.Context, x *rebuilt) error {
 		return err
 	}
 	l := lacks[0]
+	for at := 1; l.err == nil && at < len(b.areas); at++ {
+		if a := &b.areas[at]; len(a.outside) > 0 {
+			if err := b.fillCopies(ctx, a, lacks); err != nil {
+				return err
+			}
+		}
+	}
 	switch {
 	case l.err != nil:
 		return l.err
 	case l.write:
 		if err = b.r.WriteAgain(ctx, b.op, x.value, x.row, false); err == nil && len(l.intended) > 0 {
-			err = reconcileOne(ctx, b.r, "", &engine.Again{Key: x.row.Key, Named: l.intended}) // the intent of the rewrite does not name these keys
+			err = reconcileOne(ctx, b.r, &engine.Again{Key: x.row.Key, Named: l.intended}) // the intent of the rewrite does not name these keys
 		}
 	case len(l.outside) > 0:
-		err = reconcileOne(ctx, b.r, "", l.again())
-	case l.taken == nil:
+		err = reconcileOne(ctx, b.r, l.again())
+	case l.taken == nil && !l.written:
 		b.add(func(r *rebuildCounts) { r.Skipped++ })
 		return nil
+	case l.written:
 	default:
 		return l.taken
 	}
@@ -101,17 +109,12 @@ func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error)
 	lacks := make([]*lack, len(page))
 	for i, x := range page {
 		unlisted, err := b.unlisted(x)
-		lacks[i] = &lack{x: x, outside: map[string][]string{}, intended: map[string][]string{}, free: map[string]bool{}, write: unlisted || b.always, err: err}
+		lacks[i] = &lack{x: x, outside: map[string][]string{}, intended: map[string][]string{}, write: unlisted || b.always, err: err}
 	}
 	for at := 1; at < len(b.areas); at++ {
 		a := &b.areas[at]
 		if a.auditor != nil {
 			if err := b.lackingHeld(ctx, a.auditor, lacks); err != nil {
-				return lacks, err
-			}
-		}
-		if len(a.outside) > 0 {
-			if err := b.lackingCopies(ctx, a, lacks); err != nil {
 				return lacks, err
 			}
 		}
@@ -156,17 +159,11 @@ func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, lacks []*l
 	return nil
 }
 
-// lackingCopies reads the copies that entities require in one outside table, and records those that are missing
-// or wrong.
-func (b *rebuild) lackingCopies(ctx context.Context, a *area, lacks []*lack) error {
-	type wantedCopy struct {
-		of      *lack
-		pattern *engine.Pattern
-		copied  driver.OutsideCopy
-	}
-	var wanted []wantedCopy
-	var keys []tables.Key
-	owners := map[tables.Key]bool{}
+// fillCopies makes the copies that entities require in one table of indexes agree with them: it marks those that are missing or wrong, reads the
+// entities again, and settles the copies of those that still require them.
+func (b *rebuildPage) fillCopies(ctx context.Context, a *area, lacks []*lack) error {
+	var sites []*engine.Site
+	var of []*lack
 	for _, l := range lacks {
 		for _, p := range a.outside {
 			if !b.chosen(p.Name) {
@@ -177,37 +174,24 @@ func (b *rebuild) lackingCopies(ctx context.Context, a *area, lacks []*lack) err
 				l.err = cmp.Or(l.err, engine.PatternError(p, err, tables.ErrInvalid))
 			}
 			for _, c := range copies {
-				l.twice = l.twice || owners[c.Key]
-				owners[c.Key] = true
-				wanted, keys = append(wanted, wantedCopy{l, p, c}), append(keys, c.Key)
+				sites, of = append(sites, &engine.Site{Key: c.Key, Entity: l.x.row.Key}), append(of, l)
 			}
 		}
 	}
-	if len(keys) == 0 {
+	if len(sites) == 0 {
 		return nil
 	}
-	rows, err := engine.FetchMany(ctx, a.table, b.op, keys)
-	if err != nil {
-		return err
+	err := b.r.Agree(ctx, b.op, a.table, b.id, sites)
+	if err == nil {
+		err = b.r.Settle(ctx, b.op, a.table, false, sites)
 	}
-	for _, w := range wanted {
-		l, row, place := w.of, rows[w.copied.Key], driver.JoinKey(w.copied.Key)
-		e := &seenEntity{etag: string(l.x.row.ETag), incarnation: l.x.row.Own.Incarnation}
-		there := &seenPlace{entity: l.x.row.Key, row: row}
-		if other := there.occupant(); other != nil {
-			l.taken = &tables.Error{Op: b.op, Table: a.table.Name(), Key: w.copied.Key, Pattern: w.pattern.Name, Kind: tables.ErrDuplicate, Err: other}
-			continue
+	for i, s := range sites {
+		if of[i].written = of[i].written || s.Mark != ""; s.Err != nil {
+			name, _ := a.ownerName(s.Key)
+			of[i].taken = errs.Amend(s.Err, func(e *tables.Error) { e.Pattern = cmp.Or(e.Pattern, name) })
 		}
-		var h hasher
-		if own := there.own(); own != nil && h.row(own.Properties, outsideMark(own)) == h.row(l.x.row.Properties.Only(w.copied.Keep), e.mark()) {
-			continue
-		}
-		if row == nil {
-			l.free[engine.HeldName(w.pattern, place)] = true
-		}
-		l.outside[w.pattern.Name] = append(l.outside[w.pattern.Name], place)
 	}
-	return nil
+	return err
 }
 
 // fillPage writes the rows and facts that the patterns lack for a page of entities. It writes entities again
@@ -215,6 +199,11 @@ func (b *rebuild) lackingCopies(ctx context.Context, a *area, lacks []*lack) err
 // and processes the other entities one by one.
 func (b *rebuildPage) fillPage(ctx context.Context, page []*rebuilt) error {
 	lacks, err := b.lackingAll(ctx, page)
+	for at := 1; err == nil && at < len(b.areas); at++ {
+		if a := &b.areas[at]; len(a.outside) > 0 {
+			err = b.fillCopies(ctx, a, lacks)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -287,13 +276,15 @@ func (b *rebuildPage) sets(lacks []*lack) (again, outside [][]*lack, alone []*la
 	for _, l := range lacks {
 		partition := l.x.row.Key.Partition
 		switch at, known := last[partition]; {
-		case l.err != nil || l.taken != nil || l.twice:
+		case l.err != nil || l.taken != nil:
 			alone = append(alone, l) // fill repeats the failure for this entity alone, and reports it
 		case l.write && known && len(again[at]) < most:
 			again[at] = append(again[at], l)
 		case l.write:
 			last[partition] = len(again)
 			again = append(again, []*lack{l})
+		case len(l.outside) == 0 && l.written:
+			b.add(func(r *rebuildCounts) { r.Written++ })
 		case len(l.outside) == 0:
 			b.add(func(r *rebuildCounts) { r.Skipped++ })
 		case len(outside) > 0 && len(outside[len(outside)-1]) < mostReconciled:
@@ -336,7 +327,7 @@ func (b *rebuildPage) reconcileSet(ctx context.Context, set []*lack) (failed []*
 	for i, l := range set {
 		all[i] = l.again()
 	}
-	if err := b.r.RunReconcile(ctx, "", all); err != nil {
+	if err := b.r.RunReconcile(ctx, all); err != nil {
 		return nil, err
 	}
 	for i, l := range set {

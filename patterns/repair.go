@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -97,6 +100,8 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 	a := &v.areas[f.site.area]
 	removes, intends := a.auditor != nil && a.auditor.Audit.Remove != nil, a.auditor != nil && a.auditor.OutsideKeys != nil
 	switch {
+	case len(a.outside) > 0:
+		return v.agree(ctx, f)
 	case f.Kind == Spurious && a.auditor == nil:
 		return v.removeSpurious(ctx, f)
 	case f.Kind == Spurious && removes:
@@ -110,10 +115,8 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 		})
 	case f.site.area == nearArea, a.auditor != nil && (removes || !intends && f.Kind != Spurious):
 		return v.rewrite(ctx, f)
-	case a.auditor == nil:
-		return v.repairOutside(ctx, f)
 	case intends:
-		return reconcileOne(ctx, v.r, "", &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
+		return reconcileOne(ctx, v.r, &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
 	}
 	return &tables.Error{Op: v.op, Table: v.r.Table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrInvalid,
 		Err: errors.New("no entity requires what the pattern has stored, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
@@ -124,7 +127,7 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 // site. For a finding that needs no Lag, this one check proves that it exists. For any other finding, confirm
 // has already waited for Lag.
 func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenPlace, error) {
-	s := &candidate{site: f.site, extraClaims: f.extraClaims}
+	s := &candidate{site: f.site}
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
 		return nil, nil, err
@@ -136,27 +139,13 @@ func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenP
 	return v.compare(s, e, p), p, nil
 }
 
-// removeSpurious deletes the wrong rows under the ETags with which they were found wrong. A row that is wrong
+// removeSpurious deletes the wrong row under the ETag with which it was found wrong. A row that is wrong
 // under an ETag stays wrong as long as it has that ETag, so a delayed delete is harmless.
 func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
-	if errors.Is(f.Err, errNoTerm) {
-		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrConflict, Err: errNoTerm}
-	}
-	table := v.areas[f.site.area].table
-	var operations []tablerow.Row
-	for _, e := range f.wrongRows {
-		if e.misplaced {
-			if err := v.removeMisplaced(ctx, table, e); err != nil {
-				return err
-			}
-			continue
-		}
-		operations = append(operations, tablerow.Row{Verb: wire.VerbDelete, Key: e.key, IfMatch: azcore.ETag(e.etag), Pattern: f.Pattern})
-	}
-	if len(operations) == 0 {
+	if f.wrong == nil {
 		return nil
 	}
-	_, _, err := table.Commit(ctx, v.op, operations...)
+	_, _, err := v.areas[f.site.area].table.Commit(ctx, v.op, f.delete())
 	if err == nil {
 		return nil
 	}
@@ -165,6 +154,11 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 		return nil // nothing is wrong any more, so another process has repaired it
 	}
 	return err
+}
+
+// delete returns the operation that deletes the wrong row.
+func (f *finding) delete() tablerow.Row {
+	return tablerow.Row{Verb: wire.VerbDelete, Key: f.wrong.key, IfMatch: azcore.ETag(f.wrong.etag), Pattern: f.Pattern}
 }
 
 // rewrite writes the entity of a finding again with all its rows, unless the discrepancy has disappeared.
@@ -182,72 +176,74 @@ func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 	})
 }
 
-// repairOutside removes the spurious rows under the key of an outside copy, then writes the copy that the
-// entity requires.
-func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
-	is, p, err := v.wrongStill(ctx, f)
-	if err != nil || is == nil {
+// markedSite is a row that Repair has marked, since it was damaged.
+type markedSite struct {
+	*engine.Site
+	table *core.Table
+	at    time.Time
+}
+
+// agree makes the row of a finding in another partition agree with its entity.
+func (v *verifier) agree(ctx context.Context, f *finding) error {
+	if err := v.agreeTogether(ctx, []*finding{f}); err != nil {
 		return err
 	}
-	if is.Kind == Spurious {
-		return v.removeSpurious(ctx, f)
+	return f.NotRepaired
+}
+
+// agreeTogether makes rows of one table agree with their entities.
+func (v *verifier) agreeTogether(ctx context.Context, all []*finding) error {
+	table := v.areas[all[0].site.area].table
+	sites := make([]*engine.Site, len(all))
+	for i, f := range all {
+		key, err := driver.SplitKey(f.site.place)
+		if err != nil {
+			return err
+		}
+		sites[i] = &engine.Site{Key: key, Entity: f.Entity}
 	}
-	if p.occupant() != nil {
-		if err := v.evict(ctx, f, p.row); err != nil {
+	if err := v.r.Agree(ctx, v.op, table, v.id, sites); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i, s := range sites {
+		all[i].Repaired, all[i].NotRepaired = s.Err == nil, s.Err
+		if s.Mark != "" && len(v.marked) < mostMarked {
+			v.marked = append(v.marked, &markedSite{s, table, time.Now()})
+		}
+	}
+	return nil
+}
+
+// mostMarked limits how many marks Repair settles itself. Whoever meets the others after the term settles them.
+const mostMarked = 100_000
+
+// settleMarked settles what the run has marked, once no change that was under way before can commit any more: it could have relied on a row
+// that was damaged since.
+func (v *verifier) settleMarked(ctx context.Context) error {
+	for len(v.marked) > 0 {
+		table, until := v.marked[0].table, v.marked[len(v.marked)-1].at.Add(marks.Term+marks.Grace)
+		if lease.Holds(ctx, lease.Terms) {
+			if err := backoff.Sleep(ctx, time.Until(until)); err != nil {
+				return err
+			}
+		}
+		var sites []*engine.Site
+		rest := v.marked[:0:0]
+		for _, m := range v.marked {
+			if m.table == table {
+				sites = append(sites, m.Site)
+			} else {
+				rest = append(rest, m)
+			}
+		}
+		v.marked = rest
+		if err := v.r.Settle(ctx, v.op, table, true, sites); err != nil {
 			return err
 		}
 	}
-	if junk := p.junk(); len(junk) > 0 {
-		if err := v.removeSpurious(ctx, &finding{Finding: f.Finding, site: f.site, extraClaims: f.extraClaims, wrongRows: junk}); err != nil {
-			return err
-		}
-	}
-	if is.Err == errLeftOver {
-		return nil
-	}
-	change := ""
-	if own := p.own(); own != nil {
-		change = own.Own.Outside.Reserved
-	}
-	return reconcileOne(ctx, v.r, change, &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
-}
-
-// junk returns the rows that block the required copy: claims of reservations. It leaves out the claim of the
-// reserved row itself, since filling the row removes that claim. junk never contains the reserved row: if the
-// key were free for a moment, another entity could take it.
-func (p *seenPlace) junk() []rowVersion {
-	var junk []rowVersion
-	for _, extraClaim := range p.extraClaims {
-		if p.reserved() && extraClaim.Key == engine.ClaimKey(p.row.Key, p.entity, p.row.Own.Outside.Reserved) {
-			continue
-		}
-		junk = append(junk, rowVersionOf(extraClaim))
-	}
-	return junk
-}
-
-// evict removes the row that blocks a copy, if that row is itself a copy and its entity does not require it.
-// Otherwise it returns ErrDuplicate.
-func (v *verifier) evict(ctx context.Context, f *finding, row *tablerow.Row) error {
-	taken := &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: row.Key, Pattern: f.Pattern, Kind: tables.ErrDuplicate, Err: engine.OwnerOf(row)}
-	owner := tables.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}
-	if !row.Own.Outside.Is || row.Own.IsShared || row.Own.Outside.IsClaim || !v.r.Schema.Own.Keeps(owner) {
-		return taken
-	}
-	s := &candidate{site: site{f.site.area, f.Location, owner}}
-	if err := v.inspectFirst(ctx, s); err != nil {
-		return err
-	}
-	if err := backoff.Sleep(ctx, v.areas[s.area].lag); err != nil {
-		return err
-	}
-	if err := v.inspectAgain(ctx, s); err != nil {
-		return err
-	}
-	if s.is == nil || s.is.Kind != Spurious {
-		return taken
-	}
-	return v.removeSpurious(ctx, s.is)
+	return nil
 }
 
 // repairSet holds findings that are repaired together in the same way.
@@ -258,7 +254,7 @@ type repairSet struct {
 }
 
 // repairSets repairs findings together, and marks those that it has repaired: spurious rows of a partition in
-// one transaction, entities of a partition in one change set, and outside copies and facts under one intent.
+// one transaction, entities of a partition in one change set, and facts under one intent.
 // The caller repairs the other findings one by one.
 func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 	var order []string
@@ -295,17 +291,18 @@ func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 func (v *verifier) setOf(f *finding) (name string, s *repairSet) {
 	a := &v.areas[f.site.area]
 	switch {
+	case len(a.outside) > 0:
+		return fmt.Sprintf("agree %d", f.site.area), &repairSet{repair: v.agreeTogether, most: mostReconciled}
 	case f.Kind == Spurious && a.auditor == nil:
-		if errors.Is(f.Err, errNoTerm) || len(f.wrongRows) == 0 || slices.ContainsFunc(f.wrongRows, func(e rowVersion) bool { return e.misplaced }) {
+		if f.wrong == nil {
 			return "", nil
 		}
-		// An outside finding has at most three rows: a copy, its claim and one more claim.
-		return fmt.Sprintf("delete %d\t%s", f.site.area, f.wrongRows[0].key.Partition), &repairSet{repair: v.deleteTogether, most: tables.MaxTransactionOperations / max(len(f.wrongRows), 1)}
+		return fmt.Sprintf("delete %d\t%s", f.site.area, f.wrong.key.Partition), &repairSet{repair: v.deleteTogether, most: tables.MaxTransactionOperations}
 	case f.Kind == Spurious:
 		return "", nil
 	case f.site.area == nearArea:
 		return "write " + f.Entity.Partition, &repairSet{repair: v.rewriteTogether, most: max(1, v.r.BulkRows()/(1+len(v.r.Copies)))}
-	case a.auditor == nil && len(f.extraClaims) == 0, a.auditor != nil && a.auditor.OutsideKeys != nil && a.auditor.Audit.Remove == nil:
+	case a.auditor != nil && a.auditor.OutsideKeys != nil && a.auditor.Audit.Remove == nil:
 		return "reconcile", &repairSet{repair: v.reconcileTogether, most: mostReconciled}
 	}
 	return "", nil
@@ -336,9 +333,7 @@ func (s *repairSet) run(ctx context.Context) error {
 func (v *verifier) deleteTogether(ctx context.Context, all []*finding) error {
 	var operations []tablerow.Row
 	for _, f := range all {
-		for _, e := range f.wrongRows {
-			operations = append(operations, tablerow.Row{Verb: wire.VerbDelete, Key: e.key, IfMatch: azcore.ETag(e.etag), Pattern: f.Pattern})
-		}
+		operations = append(operations, f.delete())
 	}
 	_, _, err := v.areas[all[0].site.area].table.Commit(ctx, v.op, operations...)
 	for _, f := range all {
@@ -348,34 +343,23 @@ func (v *verifier) deleteTogether(ctx context.Context, all []*finding) error {
 }
 
 // recheck reads the sites of findings again, and then their entities, several with one request; wrongStill does
-// so for one finding. It marks the findings at whose sites nothing is wrong any more. It returns the findings
-// that can be repaired together, the content of the site of each, and the entities by key.
-func (v *verifier) recheck(ctx context.Context, all []*finding) (wrong []*finding, places []*seenPlace, entities map[tables.Key]*seenEntity, err error) {
-	table, near := v.areas[all[0].site.area].table, all[0].site.area == nearArea
-	keysOf := func(f *finding) (copied, claim tables.Key) {
-		if near {
-			return tables.Key{Partition: f.Entity.Partition, Row: f.site.place}, tables.Key{}
-		}
-		copied, _ = driver.SplitKey(f.site.place) // it is valid, since a scan has read it
-		return copied, engine.ClaimKey(copied, f.Entity, "")
-	}
+// so for one finding. All are of rows in the entities' partitions. It marks the findings at whose sites nothing is wrong any more.
+// It returns the findings that can be repaired together, and the entities by key.
+func (v *verifier) recheck(ctx context.Context, all []*finding) (wrong []*finding, entities map[tables.Key]*seenEntity, err error) {
 	var keys, owners []tables.Key
 	for _, f := range all {
-		copied, claim := keysOf(f)
-		if keys = append(keys, copied); !near {
-			keys = append(keys, claim)
-		}
+		keys = append(keys, tables.Key{Partition: f.Entity.Partition, Row: f.site.place})
 		if !slices.Contains(owners, f.Entity) {
 			owners = append(owners, f.Entity)
 		}
 	}
-	rows, err := engine.FetchMany(ctx, table, v.op, keys)
+	rows, err := engine.FetchMany(ctx, v.r.Table, v.op, keys)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	own, err := v.r.FetchOwnAll(ctx, v.op, owners)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	entities = map[tables.Key]*seenEntity{}
 	for i, key := range owners {
@@ -383,26 +367,25 @@ func (v *verifier) recheck(ctx context.Context, all []*finding) (wrong []*findin
 			continue
 		}
 		if entities[key], err = v.decode(ctx, own[i]); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 	}
-	for _, f := range all {
-		copied, claim := keysOf(f)
-		p := &seenPlace{entity: f.Entity, row: rows[copied], claim: rows[claim]}
+	for i, f := range all {
+		p := &seenPlace{entity: f.Entity, row: rows[keys[i]]}
 		is := v.compare(&candidate{site: f.site}, entities[f.Entity], p)
 		switch e := entities[f.Entity]; {
 		case is == nil:
 			f.Repaired = e.known() // if it is unknown what the entity requires, the finding stays open
-		case is.Kind != Spurious && !e.gone() && !p.reserved() && p.occupant() == nil:
-			wrong, places = append(wrong, f), append(places, p)
+		case is.Kind != Spurious && !e.gone() && p.occupant() == nil:
+			wrong = append(wrong, f)
 		}
 	}
-	return wrong, places, entities, nil
+	return wrong, entities, nil
 }
 
 // rewriteTogether writes the entities of findings in their partition again, in one change set.
 func (v *verifier) rewriteTogether(ctx context.Context, all []*finding) error {
-	wrong, _, entities, err := v.recheck(ctx, all)
+	wrong, entities, err := v.recheck(ctx, all)
 	if err != nil || len(wrong) == 0 {
 		return err
 	}
@@ -423,77 +406,24 @@ func (v *verifier) rewriteTogether(ctx context.Context, all []*finding) error {
 	return err
 }
 
-// reconcileTogether reconciles outside copies and facts that are missing or different, under one intent.
+// reconcileTogether reconciles facts that are missing or different, under one intent.
 func (v *verifier) reconcileTogether(ctx context.Context, all []*finding) error {
 	var again []*engine.Again
 	var of [][]*finding
-	add := func(f *finding, free bool) {
+	for _, f := range all {
 		at := slices.IndexFunc(again, func(a *engine.Again) bool { return a.Key == f.Entity })
 		if at < 0 {
 			at = len(again)
-			again, of = append(again, &engine.Again{Key: f.Entity, Named: map[string][]string{}, Free: map[string]bool{}}), append(of, nil)
+			again, of = append(again, &engine.Again{Key: f.Entity, Named: map[string][]string{}}), append(of, nil)
 		}
 		a := again[at]
 		of[at], a.Named[f.Pattern] = append(of[at], f), append(a.Named[f.Pattern], f.Location)
-		if free {
-			a.Free[f.Pattern+"\t"+f.Location] = true
-		}
 	}
-	copies := map[int][]*finding{} // by area
-	for _, f := range all {
-		if v.areas[f.site.area].auditor != nil {
-			add(f, false)
-			continue
-		}
-		copies[f.site.area] = append(copies[f.site.area], f)
-	}
-	for at := range v.areas {
-		if len(copies[at]) == 0 {
-			continue
-		}
-		wrong, places, _, err := v.recheck(ctx, copies[at])
-		if err != nil {
-			return err
-		}
-		for i, f := range wrong {
-			add(f, places[i].row == nil && places[i].claim == nil)
-		}
-	}
-	if len(again) == 0 {
-		return nil
-	}
-	err := v.r.RunReconcile(ctx, "", again)
+	err := v.r.RunReconcile(ctx, again)
 	for i, a := range again {
 		for _, f := range of[i] {
 			f.Repaired = err == nil && a.Err == nil
 		}
-	}
-	return err
-}
-
-// rowVersionOf returns the version of a row that was read.
-func rowVersionOf(r *tablerow.Row) rowVersion {
-	return rowVersion{r.Key, string(r.ETag), engine.IsMisplaced(r)}
-}
-
-// removeMisplaced removes a claim whose content does not match its row key. If a copy needs a claim under this key, it
-// corrects the content instead, since deleting the claim would leave the copy without one. Both writes are conditional
-// on the row's ETag; if a concurrent writer changed the row, the next run handles it. Requests: 1, and 1 for each page
-// of the index's partition.
-func (v *verifier) removeMisplaced(ctx context.Context, table *core.Table, e rowVersion) error {
-	o := tablerow.Row{Verb: wire.VerbDelete, Key: e.key}
-	copied, err := engine.CopyNamedBy(ctx, table, e.key)
-	if err != nil {
-		return err
-	}
-	if copied != nil {
-		w := &engine.OutsideWriter{Table: table, Entity: tables.Key{Partition: copied.Own.Outside.Partition, Row: copied.Own.Primary}}
-		o = w.Claim(wire.VerbReplace, copied.Key, copied.Own.Outside.Reserved)
-	}
-	o.IfMatch = azcore.ETag(e.etag)
-	_, _, err = table.Commit(ctx, v.op, o)
-	if errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound) {
-		return nil
 	}
 	return err
 }

@@ -48,6 +48,12 @@ type Schema[T any] struct {
 	MayName func(entity, other tables.Key) bool
 	// MaxAttempts is the maximum number of attempts of one change after conflicts (default 10).
 	MaxAttempts int
+	// OtherBuilds says that programs which do not know an index over partitions of this build, or of which this build does not know
+	// one, may write the entities. Set it in the build before the deployment that adds the index, and in the one that adds it; remove
+	// it once no earlier build runs, and then call Rebuild. While it is set, the rows of indexes over partitions stay marked,
+	// so that reads follow them to the entity. Without it, a write of an entity whose row names an index that this build does not
+	// know returns ErrUnknownPattern.
+	OtherBuilds bool
 }
 
 // Repository stores entities of one type with all their patterns. It plans every change with all its rows and writes
@@ -86,9 +92,12 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 		return nil, errs.Wiringf(op, "", "Schema.Key is nil, and %w", err)
 	}
 	r := &Repository[T]{engine: &engine.Engine{Table: (*core.Table)(table), Codec: (*core.Codec)(codec), Names: codec.PropertyNames(),
-		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, MayName: s.MayName, MaxAttempts: s.MaxAttempts}}}
+		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, MayName: s.MayName, MaxAttempts: s.MaxAttempts, OtherBuilds: s.OtherBuilds}}}
 	if !r.engine.Codec.HasMeta() {
 		return nil, errs.Wiringf(op, "", "%s does not embed tables.Meta", reflect.TypeFor[T]())
+	}
+	if store := storeOf((*core.Table)(table)); store != nil {
+		r.engine.Schema.Rest, r.engine.Schema.ReadOnly = store.rest, store.readOnly
 	}
 	if err := r.attach(attached); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)

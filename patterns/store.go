@@ -39,6 +39,8 @@ type root struct {
 	intents    string // the full name of the queue of intents
 	queueing   stores.Options
 	checkReady bool // StoreOptions.CheckReady
+	readOnly   bool // StoreOptions.ReadOnly
+	rest       *engine.Rest
 
 	uses stores.Register
 
@@ -65,11 +67,14 @@ type StoreOptions struct {
 	// Intents opens the queue of intents: set it to what eventual.IntentQueue returns to give the queue options, and for an
 	// OpenRepository. By default the first pattern that needs the queue opens it, without options.
 	Intents driver.IntentQueue
-	// MaxOpenIntents is the maximum number of intents that are closed in the background after their changes
-	// have returned (default 64). To close an intent, the library reads the entities again and deletes the
-	// message. Otherwise a change closes its intent before it returns: for example when the limit is reached, when the
-	// change was refused, in a handler or an outbox, or after Store.Close. A negative limit makes every change do so.
-	MaxOpenIntents int
+	// MaxOpen is the maximum number of changes whose rest is done in the background after they have returned
+	// (default 64): copies in other partitions are settled, and the intents of other effects are closed. Beyond it, and after
+	// Store.Close, a change does the rest before it returns, the copies for at most 2 seconds. A negative limit makes
+	// every change do so.
+	MaxOpen int
+	// ReadOnly makes reads leave the copies of indexes over partitions as they are (default false: a read that finds a copy
+	// which the change of a dead process has marked settles it in the background). Set it if the credential cannot write.
+	ReadOnly bool
 	// CheckReady makes eventual.Run call Ready first, and return the error of Ready (default false: Run logs
 	// failed polls, and polls again).
 	CheckReady bool
@@ -85,9 +90,9 @@ type StoreOptions struct {
 }
 
 const (
-	defaultOpenIntents = 64 // the default of StoreOptions.MaxOpenIntents
-	intentsSuffix      = "-intents"
-	longestSuffix      = "-poison" // of the storage queues and the container that belong to the queue
+	defaultOpen   = 64 // the default of StoreOptions.MaxOpen
+	intentsSuffix = "-intents"
+	longestSuffix = "-poison" // of the storage queues and the container that belong to the queue
 )
 
 // NewStore opens a store. The name of its queue of intents is name followed by "-intents", so name must consist
@@ -98,8 +103,9 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	if options == nil {
 		options = &StoreOptions{}
 	}
-	s := &root{account: account, prefix: options.Prefix, checkReady: options.CheckReady,
-		queueing: stores.Options{OpenRepository: options.OpenRepository, MaxOpen: cmp.Or(options.MaxOpenIntents, defaultOpenIntents)}}
+	open := cmp.Or(options.MaxOpen, defaultOpen)
+	s := &root{account: account, prefix: options.Prefix, checkReady: options.CheckReady, readOnly: options.ReadOnly, rest: engine.NewRest(open),
+		queueing: stores.Options{OpenRepository: options.OpenRepository, MaxOpen: open}}
 	s.intents = s.Lower(name + intentsSuffix)
 	opener := stores.Opener(options.Intents)
 	switch {
@@ -193,16 +199,18 @@ func Register(table *tables.Table, name string, create func(context.Context) err
 	}
 }
 
-// Close waits until the intents of all changes that have returned are closed. Call it before the program ends.
-// If ctx ends earlier, or the program ends without Close, workers close these intents after the queue's
-// visibility timeout. Nothing is lost, but the effects of patterns attached with Async may be applied that much
-// later. Changes made after Close close their intents before they return. Close does not end
+// Close waits until the rest of all changes that have returned is done. Call it before the program ends.
+// If ctx ends earlier, or the program ends without Close, nothing is lost: copies that stay marked cost their
+// readers one more request, and workers close intents after the queue's visibility timeout, so that the effects of
+// patterns attached with Async may be applied that much later. Changes made after Close do their rest before they return. Close does not end
 // eventual.Run; the context of Run does.
 func (s *Store) Close(ctx context.Context) error {
-	if queue, _ := s.root().Intents(stores.Opener{}); queue != nil { // opens nothing, so there is no error
-		return queue.Close(ctx)
+	of := s.root()
+	err := of.rest.Close(ctx)
+	if queue, _ := of.Intents(stores.Opener{}); queue != nil { // opens nothing, so there is no error
+		err = cmp.Or(err, queue.Close(ctx))
 	}
-	return nil
+	return err
 }
 
 // Account implements stores.Store.
@@ -274,7 +282,7 @@ func storeOf(table *core.Table) *root {
 func (r *Repository[T]) runner() (intents.Runner, error) {
 	reaching, open := "", stores.Opener{}
 	for _, p := range r.patterns {
-		if p.Outside != nil || p.OutsideKeys != nil {
+		if p.OutsideKeys != nil {
 			reaching = cmp.Or(reaching, p.Name)
 			if open.IsZero() {
 				open = stores.Opener(p.Intents)
@@ -330,7 +338,7 @@ func (r *Repository[T]) knowAll() {
 	if s == nil {
 		return
 	}
-	if queue, _ := s.Intents(stores.Opener{}); queue != nil && r.engine.ReachesOut() {
+	if queue, _ := s.Intents(stores.Opener{}); queue != nil && r.engine.Intends() {
 		s.Know(queue.Entry())
 	}
 	if _, passes := r.engine.Table.Owner().(runTime); passes {

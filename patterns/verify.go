@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
@@ -38,7 +39,9 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	ctx, span := (*core.Account)(r.Table.Account()).Telemetry().Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err = telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(err) }()
-	err = v.run(pace.With(ctx, v.options.RowsPerSecond))
+	if err = v.run(pace.With(ctx, v.options.RowsPerSecond)); err == nil {
+		err = v.settleMarked(ctx)
+	}
 	report := v.report()
 	if err == nil {
 		report.Resume = ""
@@ -142,14 +145,17 @@ type verifier struct {
 	scope   map[string]bool   // the entities' partitions, nil for all
 	near    bool              // the near area is verified
 	locks   sharedlocks.Locks // for Repair and Rebuild
+	id      string            // of the marks that the run writes
+	mu      sync.Mutex        // for marked
 
 	state    verifyState
 	failures []*finding // findings of rows and facts that cannot be read, not yet passed to the caller
 	began    time.Time
 	rowsHere int64 // rows read by this run
 
-	checkpoint verifyState // a copy of state at the position from which the run can be resumed; zero before the first
-	listing    bool        // an auditor's list is being read, so checkpoint keeps the position before it
+	checkpoint verifyState   // a copy of state at the position from which the run can be resumed; zero before the first
+	marked     []*markedSite // what Repair has marked, to be settled at its end
+	listing    bool          // an auditor's list is being read, so checkpoint keeps the position before it
 }
 
 func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) {
@@ -157,7 +163,7 @@ func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) 
 	if err != nil {
 		return nil, errs.Wiringf(op, r.Table.Name(), "%w", err)
 	}
-	v := &verifier{r: r, op: op, options: options, areas: []area{{table: r.Table}}, began: time.Now()}
+	v := &verifier{r: r, op: op, options: options, id: tablerow.NewWriteID(), areas: []area{{table: r.Table}}, began: time.Now()}
 	if options.Partitions != nil {
 		v.scope = map[string]bool{}
 		for _, p := range options.Partitions {
@@ -197,7 +203,7 @@ func (v *verifier) addOutside(p *engine.Pattern) {
 			return
 		}
 	}
-	v.areas = append(v.areas, area{table: table, outside: []*engine.Pattern{p}, lag: v.options.Lag})
+	v.areas = append(v.areas, area{table: table, outside: []*engine.Pattern{p}})
 }
 
 // chosen reports whether a pattern is verified. For a finding without a pattern it returns true.

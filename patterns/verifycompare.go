@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -20,19 +18,16 @@ import (
 
 // seenPlace is the content of a site according to one read.
 type seenPlace struct {
-	entity      tables.Key
-	row         *tablerow.Row   // the row under the site's key: a copy, or any other row; nil for none
-	claim       *tablerow.Row   // for an outside site: the entity's claim of this copy
-	extraClaims []*tablerow.Row // the entity's further claims
-	held        bool            // for an auditor: the fact is stored
-	live        bool            // the row is a reservation whose change may still be committed
-	fact        driver.Fact
+	entity tables.Key
+	row    *tablerow.Row // the row under the site's key: a copy, or any other row; nil for none
+	held   bool          // for an auditor: the fact is stored
+	fact   driver.Fact
 }
 
 // own returns the row if its content says that it belongs to the entity.
 func (p *seenPlace) own() *tablerow.Row {
 	row := p.row
-	if row == nil || !row.Own.IsCopy || row.Own.IsShared || row.Own.Outside.IsClaim || row.Own.Primary != p.entity.Row {
+	if row == nil || !row.Own.IsCopy || row.Own.IsShared || row.Own.Primary != p.entity.Row {
 		return nil
 	}
 	if row.Own.Outside.Is && row.Own.Outside.Partition != p.entity.Partition {
@@ -41,22 +36,12 @@ func (p *seenPlace) own() *tablerow.Row {
 	return row
 }
 
-// reserved reports whether the row is the entity's reservation of a key.
-func (p *seenPlace) reserved() bool { return p.own() != nil && p.row.Own.Outside.Reserved != "" }
-
-// rows returns the rows that belong to the entity.
-func (p *seenPlace) rows() []*tablerow.Row {
-	all := append([]*tablerow.Row{p.own(), p.claim}, p.extraClaims...)
-	return slices.DeleteFunc(all, func(row *tablerow.Row) bool { return row == nil })
-}
-
-// rowVersions returns the rows that belong to the entity, with their ETags.
-func (p *seenPlace) rowVersions() []rowVersion {
-	var all []rowVersion
-	for _, row := range p.rows() {
-		all = append(all, rowVersionOf(row))
+// wrongRow returns the row that belongs to the entity, with its ETag; nil if there is none.
+func (p *seenPlace) wrongRow() *rowVersion {
+	if own := p.own(); own != nil {
+		return &rowVersion{own.Key, string(own.ETag)}
 	}
-	return all
+	return nil
 }
 
 // tag identifies the content of the site, so that two reads can be compared.
@@ -64,11 +49,10 @@ func (p *seenPlace) tag() string {
 	if p.held {
 		return fmt.Sprintf("%x", p.fact.Digest)
 	}
-	var b strings.Builder
-	for _, e := range p.rowVersions() {
-		fmt.Fprintf(&b, "%q %s ", e.key.Row, e.etag)
+	if own := p.own(); own != nil {
+		return string(own.ETag)
 	}
-	return b.String()
+	return ""
 }
 
 // occupant returns an error that describes the row of another owner under the site's key, or nil if there is
@@ -102,42 +86,12 @@ func (v *verifier) readPlace(ctx context.Context, s *candidate) (*seenPlace, err
 	case s.area == nearArea:
 		p.row, err = v.readRow(ctx, a.table, tables.Key{Partition: s.entity.Partition, Row: s.place})
 	default:
-		err = v.readOutside(ctx, a, s, p)
+		var key tables.Key
+		if key, err = driver.SplitKey(s.place); err == nil {
+			p.row, err = v.readRow(ctx, a.table, key)
+		}
 	}
 	return p, err
-}
-
-// readOutside reads the row under a copy's key, and the entity's claims of the copy.
-func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *seenPlace) error {
-	key, err := driver.SplitKey(s.place)
-	if err != nil {
-		return err
-	}
-	if p.row, err = v.readRow(ctx, a.table, key); err != nil {
-		return err
-	}
-	if p.claim, err = v.readRow(ctx, a.table, engine.ClaimKey(key, s.entity, "")); err != nil {
-		return err
-	}
-	extraClaims := s.extraClaims
-	if p.reserved() {
-		// The caller's Lag can be too short to distinguish a live writer from a dead one, so the
-		// reservation's own term decides.
-		p.live = p.row.Own.Outside.Term > 0 && !p.row.Expired() && lease.Holds(ctx, lease.Terms)
-		if claim := engine.ClaimKey(key, s.entity, p.row.Own.Outside.Reserved).Row; !slices.Contains(extraClaims, claim) {
-			extraClaims = append(slices.Clip(extraClaims), claim)
-		}
-	}
-	for _, extraClaim := range extraClaims {
-		row, err := v.readRow(ctx, a.table, tables.Key{Partition: key.Partition, Row: extraClaim})
-		if err != nil {
-			return err
-		}
-		if row != nil && row.Own.Outside.IsClaim && row.Own.Primary == s.entity.Row && row.Own.Outside.Partition == s.entity.Partition {
-			p.extraClaims = append(p.extraClaims, row)
-		}
-	}
-	return nil
 }
 
 // readRow reads a row with all its properties; it returns nil if there is none.
@@ -184,7 +138,7 @@ func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 	if a.table != nil {
 		d.Table = a.table.Name()
 	}
-	return &finding{Finding: d, site: s.site, extraClaims: s.extraClaims, wrongRows: p.rowVersions()}
+	return &finding{Finding: d, site: s.site, wrong: p.wrongRow()}
 }
 
 // compareNear compares a further row of an entity with the row that the entity requires.
@@ -218,50 +172,33 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
 	return true
 }
 
-// compareOutside compares a copy and its claims with what the entity requires.
+// compareOutside compares a copy with what the entity requires. A marked copy is no finding: readers follow it.
 func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Finding) bool {
 	key, _ := driver.SplitKey(d.Location) // it was read
 	d.Pattern, _ = a.ownerName(key)
 	wanted, pattern, refused := wantedOutside(a, e, key)
+	own := p.own()
+	if own != nil && own.Own.Outside.Mark != "" {
+		return false
+	}
 	if wanted == nil {
 		d.Kind = Spurious
-		if p.reserved() {
-			d.Err = errLeftReserved
-			if p.row.Own.Outside.Term == 0 {
-				d.Err = errNoTerm
-			}
-		}
-		return !refused && !p.live && len(p.rows()) > 0
+		return !refused && own != nil
 	}
 	d.Pattern = pattern.Name
-	own := p.own()
 	var h hasher
 	switch {
+	case own == nil && p.row != nil && p.row.Own.Outside.Mark != "":
+		return false // a change is passing the key, or taking it from another entity
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
 		return true
-	case own.Own.Outside.Reserved != "":
-		d.Err = errLeftReserved
-	case h.row(own.Properties, outsideMark(own)) != h.row(e.stored.Only(wanted.Keep), e.mark()):
-	case p.claim == nil:
-		d.Err = errors.New("its claim is missing; Repair writes it")
-	case !p.claim.Own.Outside.IsClaim || p.claim.Own.Outside.Claim != key.Row || p.claim.Own.Primary != e.key.Row || p.claim.Own.Outside.Partition != e.key.Partition:
-		d.Err = errors.New("the content of its claim does not match the copy; Repair corrects it")
-	case len(p.extraClaims) > 0:
-		d.Err = errLeftOver
-	default:
+	case h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(wanted.Keep), e.mark(wanted)):
 		return false
 	}
 	d.Kind = Different
 	return true
 }
-
-var (
-	errLeftReserved = errors.New("an orphaned reservation: the change was not completed and its intent is lost; Repair fills or frees the key")
-	// errNoTerm reports a reservation that an earlier version of the library wrote, without a term.
-	errNoTerm   = errors.New("a reservation without _tpTerm, whose writer, of an earlier version, may still be running. Its intent frees it; if the intent was lost, delete the row and its claim when no program of that version runs any more")
-	errLeftOver = errors.New("an orphaned claim: its copy does not exist; Repair deletes it")
-)
 
 // wantedOutside finds the copy that an entity requires under a key. refused reports that a pattern rejects the entity,
 // so the required copy is unknown.
@@ -317,10 +254,8 @@ func wantedHeld(p *engine.Pattern, e *seenEntity, place string) (wanted *driver.
 // candidate is a site at which the scans found a difference between what is required and what is stored.
 type candidate struct {
 	site
-	extraClaims []string // row keys of claims other than the site's own
 
 	tag  string   // seenPlace.tag of the last read
-	live bool     // at the last read, the row was a reservation whose change might still be committed
 	etag string   // ETag of the entity at the last read, "" for none
 	done bool     // decided
 	is   *finding // what is wrong; nil for nothing, or while undecided
@@ -329,16 +264,14 @@ type candidate struct {
 // finding is a confirmed discrepancy.
 type finding struct {
 	Finding
-	site        site
-	extraClaims []string
-	wrongRows   []rowVersion // the wrong rows, with their ETags
+	site  site
+	wrong *rowVersion // the wrong row; nil for none
 }
 
 // rowVersion is a row at the version at which it was read. A row that was found wrong stays wrong as long as it has this ETag.
 type rowVersion struct {
-	key       tables.Key
-	etag      string
-	misplaced bool // the row is a claim whose row key does not match its content
+	key  tables.Key
+	etag string
 }
 
 const (
@@ -406,7 +339,7 @@ func (v *verifier) inspectFirst(ctx context.Context, s *candidate) error {
 		s.done = true
 		return nil
 	}
-	s.tag, s.live, s.etag = p.tag(), p.live, e.etag
+	s.tag, s.etag = p.tag(), e.etag
 	if v.areas[s.area].lag == 0 {
 		return v.decide(ctx, s, e)
 	}
@@ -436,10 +369,7 @@ func (v *verifier) decide(ctx context.Context, s *candidate, e *seenEntity) erro
 	}
 	is := v.compare(s, e, p)
 	exact := p.tag() == s.tag
-	if is != nil && is.Kind == Spurious && s.live {
-		exact = false // the entity may have been read while the reservation could still be filled
-	}
-	if is != nil && len(p.rows()) == 0 {
+	if is != nil && p.own() == nil {
 		again, err := v.readEntity(ctx, s.entity)
 		if err != nil {
 			return err
@@ -447,7 +377,7 @@ func (v *verifier) decide(ctx context.Context, s *candidate, e *seenEntity) erro
 		exact = exact && e.etag == s.etag && again.etag == e.etag
 		e = again
 	}
-	s.tag, s.live, s.etag = p.tag(), p.live, e.etag
+	s.tag, s.etag = p.tag(), e.etag
 	switch {
 	case is == nil:
 		s.done = true

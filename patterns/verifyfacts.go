@@ -44,7 +44,7 @@ func (pg *page) unreadable(table *core.Table, row *tablerow.Row) {
 	}
 }
 
-// visitOutside records that a copy or a claim is stored.
+// visitOutside records that a copy is stored.
 func (pg *page) visitOutside(at int, row *tablerow.Row) {
 	f, ok := pg.outsideFact(at, row)
 	if !pg.outside || !ok {
@@ -60,30 +60,19 @@ func (pg *page) outsideFact(at int, row *tablerow.Row) (f fact, ok bool) {
 	if !row.Own.Outside.Is || row.Own.IsShared || !pg.mine(owner) {
 		return f, false
 	}
-	copied := row.Key
-	if row.Own.Outside.IsClaim {
-		copied.Row = row.Own.Outside.Claim
-	}
-	if _, known := pg.areas[at].ownerName(copied); !known {
+	if _, known := pg.areas[at].ownerName(row.Key); !known {
 		return f, false
 	}
-	f.site = site{at, driver.JoinKey(copied), owner}
-	if !row.Own.Outside.IsClaim {
-		f.digest = pg.hash.row(row.Properties, outsideMark(row))
-		return f, true
-	}
-	f.digest = pg.hash.claim(row.Key.Row)
-	if row.Key != engine.ClaimKey(copied, owner, "") {
-		f.extraClaim = row.Key.Row
-	}
+	f.site = site{at, driver.JoinKey(row.Key), owner}
+	f.digest = pg.hash.row(row.Properties, outsideMark(row))
 	return f, true
 }
 
-// outsideMark identifies the incarnation and version of the entity from which a copy was made; for a reserved
-// key, the change that reserved it.
+// outsideMark identifies the incarnation and version of the entity from which a copy was made. A marked copy never
+// equals what the entity requires.
 func outsideMark(row *tablerow.Row) string {
-	if row.Own.Outside.Reserved != "" {
-		return "reserved " + row.Own.Outside.Reserved
+	if row.Own.Outside.Mark != "" {
+		return "marked " + row.Own.Outside.Mark
 	}
 	return versionMark(row.Own.Incarnation, row.Own.Outside.Version)
 }
@@ -146,8 +135,13 @@ type seenEntity struct {
 	busy        error // the ErrConflict if a writer replaced the entity during each attempt to read it
 }
 
-// mark returns the outsideMark that the entity's copies must have.
-func (e *seenEntity) mark() string { return versionMark(e.incarnation, e.etag) }
+// mark returns the outsideMark that a copy of the entity must have. A projection does not name the version.
+func (e *seenEntity) mark(copied *driver.OutsideCopy) string {
+	if copied.Keep != nil {
+		return versionMark(e.incarnation, "")
+	}
+	return versionMark(e.incarnation, e.etag)
+}
 
 // gone reports whether the entity does not exist.
 func (e *seenEntity) gone() bool { return e.value == nil && e.known() }
@@ -252,15 +246,13 @@ func nearRows(r *engine.Engine, e *seenEntity) (rows []tablerow.Row, refusals []
 	return rows, refusals
 }
 
-// wantOutside records the copies, each with its claim, that an entity requires of one pattern.
+// wantOutside records the copies that an entity requires of one pattern.
 func (pg *page) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
 	copies, err := engine.CopiesOf(e.value).Outside(p)
 	pg.fail(Finding{Kind: Undecodable, Pattern: p.Name, Table: pg.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
 		f := fact{site: site{at, driver.JoinKey(copies[i].Key), e.key}}
-		f.digest = pg.hash.row(e.stored.Only(copies[i].Keep), e.mark())
-		pg.count(&f, true)
-		f.digest = pg.hash.claim(engine.ClaimKey(copies[i].Key, e.key, "").Row)
+		f.digest = pg.hash.row(e.stored.Only(copies[i].Keep), e.mark(&copies[i]))
 		pg.count(&f, true)
 	}
 }

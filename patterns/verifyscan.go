@@ -205,7 +205,7 @@ func (v *verifier) compareSums(ctx context.Context, s *tally.Sums, group *int, c
 	unequal := s.Unequal()
 	size := int(max(1, v.options.openFacts*tally.Buckets/max(1, s.Facts)))
 	for from := *group * size; from < len(unequal); from = *group * size {
-		c := &collector{open: map[site]*openSite{}}
+		c := &collector{open: map[site]*tally.Sum{}}
 		for _, bucket := range unequal[from:min(from+size, len(unequal))] {
 			c.chosen[bucket] = true
 		}
@@ -358,36 +358,27 @@ type site struct {
 	entity tables.Key
 }
 
-// fact is one thing that is stored, or required, at a site. An outside site has two: the copy and its claim.
+// fact is one thing that is stored, or required, at a site.
 type fact struct {
 	site
-	digest     [16]byte
-	extraClaim string // the row key of a claim other than the site's own
+	digest [16]byte
 }
 
 // collector collects the sites of some buckets at which required and stored facts differ. It drops a site as
 // soon as its required and stored facts match.
 type collector struct {
 	chosen [tally.Buckets]bool
-	open   map[site]*openSite
-}
-
-type openSite struct {
-	sum         tally.Sum
-	extraClaims []string
+	open   map[site]*tally.Sum
 }
 
 func (c *collector) count(value tally.Sum, f *fact, wanted bool) {
 	s := c.open[f.site]
 	if s == nil {
-		s = &openSite{}
+		s = &tally.Sum{}
 		c.open[f.site] = s
 	}
-	s.sum.Count(value, wanted)
-	if f.extraClaim != "" && !slices.Contains(s.extraClaims, f.extraClaim) {
-		s.extraClaims = append(s.extraClaims, f.extraClaim)
-	}
-	if s.sum == (tally.Sum{}) {
+	s.Count(value, wanted)
+	if *s == (tally.Sum{}) {
 		delete(c.open, f.site)
 	}
 }
@@ -395,8 +386,8 @@ func (c *collector) count(value tally.Sum, f *fact, wanted bool) {
 // candidates returns the sites that still differ, sorted.
 func (c *collector) candidates() []*candidate {
 	list := make([]*candidate, 0, len(c.open))
-	for at, s := range c.open {
-		list = append(list, &candidate{site: at, extraClaims: s.extraClaims})
+	for at := range c.open {
+		list = append(list, &candidate{site: at})
 	}
 	slices.SortFunc(list, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.area, b.area), cmp.Compare(a.entity.Partition, b.entity.Partition),
@@ -471,11 +462,4 @@ func (h *hasher) properties(p tables.Properties) [16]byte {
 		h.same, h.length, h.last = &p[0], len(p), d
 	}
 	return d
-}
-
-// claim digests the claim of a copy, whose row key contains all of its content.
-func (h *hasher) claim(row string) [16]byte {
-	h.scratch = append(h.scratch[:0], "claim "...)
-	h.text(row)
-	return h.sum()
 }

@@ -45,8 +45,8 @@ func openCompany(o options, at *place, p *progress) (c *company, err error) {
 	err = attempt("open the store", func() {
 		c = &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, repeat: repetitions, staff: newStaff(o.employees, o.seed),
 			runTimeTables: func(context.Context) ([]string, error) { return nil, nil }}
-		// MaxOpenIntents: the summary counts the requests of each change, so none may come after it.
-		options := &patterns.StoreOptions{Prefix: "Contoso" + strings.ToLower(rand.Text()[:12]), MaxOpenIntents: -1}
+		// MaxOpen: the summary counts the requests of each change, so none may come after it.
+		options := &patterns.StoreOptions{Prefix: "Contoso" + strings.ToLower(rand.Text()[:12]), MaxOpen: -1}
 		if o.chaos {
 			c.network = newNetwork(at.options.Transport, o.seed)
 			options.Intents = eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: chaosVisibility})

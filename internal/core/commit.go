@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -25,9 +26,21 @@ import (
 //
 // The rows that have room for it carry id, which no other write has.
 func (t *Table) Commit(ctx context.Context, op string, writes ...tablerow.Row) (etags []azcore.ETag, id string, err error) {
+	return t.CommitWithin(ctx, Bounds{}, op, writes...)
+}
+
+// Bounds limit how the request of a write is sent; the zero value sets no limit. The reads that find out the outcome of a lost response
+// are not limited.
+type Bounds struct {
+	Term lease.Term // no attempt is sent after it has ended
+	Once bool       // no attempt follows one with an unknown outcome
+}
+
+// CommitWithin does what Commit does, within bounds.
+func (t *Table) CommitWithin(ctx context.Context, bounds Bounds, op string, writes ...tablerow.Row) (etags []azcore.ETag, id string, err error) {
 	ctx, span := (&Source{Table: t}).begin(ctx, op)
 	id = tablerow.NewWriteID()
-	etags, e := t.tryCommit(ctx, writes, id)
+	etags, e := t.tryCommit(ctx, bounds, writes, id)
 	if e == nil {
 		span.End(nil)
 		return etags, id, nil
@@ -63,7 +76,7 @@ func (t *Table) failed(ctx context.Context, err error) {
 	}
 }
 
-func (t *Table) tryCommit(ctx context.Context, writes []tablerow.Row, writeID string) ([]azcore.ETag, *entity.Error) {
+func (t *Table) tryCommit(ctx context.Context, bounds Bounds, writes []tablerow.Row, writeID string) ([]azcore.ETag, *entity.Error) {
 	if err := t.Usable(); err != nil {
 		return nil, errs.Wiringf("", "", "%w", err)
 	}
@@ -80,7 +93,9 @@ func (t *Table) tryCommit(ctx context.Context, writes []tablerow.Row, writeID st
 	if err := ctx.Err(); err != nil {
 		return nil, &entity.Error{Err: err}
 	}
-	sent := t.send(ctx, r)
+	bounded, done := bounds.Term.Context(ctx)
+	defer done()
+	sent := t.send(bounded, r, bounds.Once)
 	if sent.refused == nil {
 		return sent.etags, nil
 	}

@@ -16,12 +16,14 @@ import (
 // entity share it.
 type State struct {
 	Key         entity.Key        // of the entity
-	Row         string            // row key of the row that Meta.ETag belongs to: a copy's, when read through an index
+	Row         string            // row key of the row that was read: a copy's, when read through an index
 	Incarnation string            // set by the insert and kept by every update: distinguishes the entity from a later one under the same key
 	WriteID     string            // of the entity's last write before it was read
 	Copies      string            // names of the patterns whose copies were written with the row
 	Carried     entity.Properties // properties that only a later version of the library knows, written back as they are
-	Version     azcore.ETag       // for an entity read through a copy in another partition: the ETag of the entity's own row when the copy was made
+	Version     azcore.ETag       // for an entity read through a copy in another partition that does not say all about the entity's own row: the ETag of that row
+	Current     bool              // Row is of such a copy, but Meta.ETag and the state are of the entity's own row
+	Seen        entity.Properties // the properties of such a copy if it is a projection, which does not say of which version it is
 	Partial     bool              // read through a projection: some properties were not asked for
 	Kept        bool              // the row is one of several, so that nothing but the repository may write it
 	Prior       any               // the prior state of the repository's patterns

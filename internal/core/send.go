@@ -31,8 +31,8 @@ const (
 )
 
 // send makes the one request of a write, and lets the SDK repeat it.
-func (t *Table) send(ctx context.Context, r *request) sent {
-	ex := wire.Exchange{Body: r.body.Body, ContentType: jsonContent}
+func (t *Table) send(ctx context.Context, r *request, once bool) sent {
+	ex := wire.Exchange{Body: r.body.Body, ContentType: jsonContent, Once: once}
 	var err error
 	var etags []string
 	if len(r.writes) == 1 {

@@ -40,6 +40,8 @@ type Source struct {
 	// unchanged. Nil means that every property can be compared.
 	Filterable func(property string) error
 
+	Marked string
+
 	// Accept refuses rows that another reader of a parallel scan reads; nil accepts all.
 	Accept func(entity.Key) bool
 

@@ -115,6 +115,14 @@ func (t *Table) outcome(op string, err error, ex *wire.Exchange, done ...error) 
 	return e
 }
 
+// ID is equal for two handles exactly if they are of the same table.
+func (t *Table) ID() string {
+	if t.account == nil {
+		return strings.ToLower(t.name)
+	}
+	return t.account.endpoints.Table + "\t" + strings.ToLower(t.name)
+}
+
 // Same reports whether two handles are of the same table. Names of tables ignore case.
 func (t *Table) Same(other *Table) bool {
 	if t.account == nil || other.account == nil { // the handle of a nil account

@@ -339,12 +339,27 @@ func (l *Lease) Bound(since time.Time, term time.Duration, cause string) *Bound 
 	return b
 }
 
-// Within returns a context that ends when term, less Margin, has passed since the time since; no request is sent under it
-// after that. It is for requests without a lease. done ends the context at once.
-func Within(ctx context.Context, since time.Time, term time.Duration, cause string) (_ context.Context, done func()) {
-	l := New(ctx, since, 2*term) // the bound below ends the lease earlier
-	l.Bound(since, term, cause)
+// Term limits requests that use an object that expires, whether or not they have a lease. The zero value sets no limit.
+type Term struct {
+	Since time.Time // before the write of the object
+	Lasts time.Duration
+	Cause string // as the cause of a Bound
+}
+
+// Context returns a context that ends when the term, less Margin, has passed; no request is sent under it after that. done ends the
+// context at once.
+func (t Term) Context(ctx context.Context) (_ context.Context, done func()) {
+	if t.Since.IsZero() {
+		return ctx, func() {}
+	}
+	l := New(ctx, t.Since, 2*t.Lasts) // the bound below ends the lease earlier
+	l.Bound(t.Since, t.Lasts, t.Cause)
 	return l.Context(ctx), func() { l.End(context.Canceled) }
+}
+
+// Free returns a context without the lease and the end of ctx, for requests that are right whenever they arrive.
+func Free(ctx context.Context) context.Context {
+	return context.WithValue(context.WithoutCancel(ctx), leaseKey{}, (*Lease)(nil))
 }
 
 // FormatTerm formats a term in whole seconds, as it is stored. It rounds up, so a cleaner never waits for less time than the

@@ -17,6 +17,10 @@ import (
 // entity. No field and no property bag may use a name with this prefix.
 const Prefix = "_tp"
 
+// BesidePrefix begins the row keys of rows that belong to no entity and no pattern, such as the mark of a move. compoundkey writes U+FFFC only
+// after a '.', so no other key begins with it.
+const BesidePrefix = "\uFFFC"
+
 // The names of the library's own properties.
 const (
 	WriteID     = Prefix + "Write"       // ID of the row's last write: resolves an unknown outcome

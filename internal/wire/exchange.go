@@ -37,6 +37,7 @@ type Exchange struct {
 	Table       string   // the table of a transaction, whose address does not name the table
 	Limit       int64    // the most bytes of a blob that is downloaded
 	Lent        bool     // the caller calls Release, and keeps nothing of Answer beyond that
+	Once        bool     // no attempt follows one with an unknown outcome
 
 	Status  int
 	Header  http.Header
@@ -170,6 +171,9 @@ func (Observer) Do(req *policy.Request) (*http.Response, error) {
 	}
 	if ex.Last == OutcomeSucceeded {
 		ex.Unknown++ // the SDK repeats an attempt that was applied if its response was lost
+		if ex.Once {
+			return nil, final{errors.New("the response was lost, and the request is sent only once")}
+		}
 	}
 	ex.sent = false
 	resp, err := req.Next()
@@ -180,8 +184,23 @@ func (Observer) Do(req *policy.Request) (*http.Response, error) {
 	if ex.Last == OutcomeUnknown {
 		ex.Unknown++
 	}
-	return withoutSecrets(resp, err)
+	resp, err = withoutSecrets(resp, err)
+	if ex.Last != OutcomeUnknown || !ex.Once {
+		return resp, err
+	}
+	if err == nil {
+		err = runtime.NewResponseError(resp)
+	}
+	return nil, final{err}
 }
+
+// final is the error of an attempt that the SDK must not repeat.
+type final struct{ error }
+
+// NonRetriable makes the SDK's retry policy give up.
+func (final) NonRetriable() {}
+
+func (f final) Unwrap() error { return f.error }
 
 // withoutSecrets removes signatures from an error, or from a response that reports one: the service repeats the signature
 // that it refuses, and the SDK puts the whole response into its error and log.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,7 +35,7 @@ type Implementation[T any] struct {
 	// Store.Create creates them; nil elements are ignored. blobstorage.Resource makes a Container of the SDK's client.
 	Tables     []*tables.Table
 	Containers []Container
-	// Intents is the queue of a pattern with Outside or OutsideKeys, unless StoreOptions.Intents names it: set it to
+	// Intents is the queue of a pattern with OutsideKeys, unless StoreOptions.Intents names it: set it to
 	// eventual.IntentQueue(nil). Without it, a program links no client of queues.
 	Intents IntentQueue
 	// Fits returns an error if the pattern cannot be combined with other patterns of the repository. It is
@@ -50,7 +49,7 @@ type Implementation[T any] struct {
 	Copies func(entity *T) ([]Copy, error)
 	// Outside are further rows of an entity in other partitions or another table.
 	Outside *Outside[T]
-	// Async leaves the effects of Outside and Reconcile to workers. patterns.Async sets this field.
+	// Async leaves the effects of Reconcile to workers. patterns.Async sets this field.
 	Async bool
 	// Projects names the properties that Copies and Outside.Copies store, nil if some copies store all.
 	Projects []string
@@ -123,9 +122,9 @@ type Copy struct {
 	Keep   []string // the properties to store; nil for all
 }
 
-// Outside are further rows of an entity in other partitions that depend only on the entity. Each belongs to one
-// entity: a second row in the same partition, the claim, names the owner, so a delayed write cannot touch a
-// copy that now belongs to another entity. The repository reconciles them under an intent.
+// Outside are copies of an entity in other partitions that depend only on the entity. The repository keeps them current: it marks
+// those that a change makes wrong before the change commits, and settles them afterwards; its reads follow marked copies to the entity. A
+// key belongs to one entity at a time: a write that needs a key of another entity fails with ErrDuplicate.
 type Outside[T any] struct {
 	// Table is the table of the copies; nil is the repository's own.
 	Table *tables.Table
@@ -135,19 +134,14 @@ type Outside[T any] struct {
 	// it if several repositories store copies of entities with the same keys in one table: otherwise Verify of
 	// each repository reports the copies of the others as spurious.
 	Owns func(key tables.Key) bool
-	// ReservationTerm is how long a new key may stay reserved before the entity is written, in whole seconds; 0
-	// reserves no keys. With a term, a write that needs a key of another entity fails with ErrDuplicate, and
-	// each new key costs at least 1 more request.
-	//
-	// A change sends its transaction within 5/6 of the term, or fails. If the intent of a reservation was
-	// lost, Repair frees the reservation 7/6 of the term after it was made.
-	ReservationTerm time.Duration
 }
 
 // OutsideCopy is a further row of an entity in another partition: its properties under another key.
 type OutsideCopy struct {
-	Key  tables.Key
-	Keep []string // the properties to store; nil for all
+	Key tables.Key
+	// Keep names the properties to store; nil for all. Without any (an empty slice), reads always follow the copy to the entity, and a change that
+	// keeps the key does not touch it.
+	Keep []string
 }
 
 // RowVerb is what a RowOperation does.

@@ -303,9 +303,6 @@ var errUnstoredKeys = errors.New("the pattern returns other keys for the entity 
 // the change can touch.
 func (r *Engine) memberOf(ctx context.Context, w *Work) (intents.Member, error) {
 	m := intents.Member{Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
-	if err := r.nameOutside(w, &m); err != nil {
-		return m, err
-	}
 	for _, p := range r.intents {
 		keys, err := p.OutsideKeys(ctx, &w.Change)
 		if err != nil {

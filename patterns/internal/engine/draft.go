@@ -235,7 +235,7 @@ func (r *Engine) planRows(c *Change, p *part, merged entity.Properties) error {
 	if err != nil {
 		return err
 	}
-	known := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v)} // none of these rows can be an orphaned copy
+	known := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v, c.Stored)} // none of these rows can be an orphaned copy
 	if err := r.rememberPatterns(known, v.entity, c.Stored); err != nil {
 		return err
 	}
@@ -380,7 +380,7 @@ func (r *Engine) Remember(v any, key entity.Key, row *tablerow.Row) (*prior, err
 		return &prior{}, nil
 	}
 	copiesOf := CopiesOf(v)
-	p := &prior{outside: r.rememberOutside(copiesOf)}
+	p := &prior{outside: r.rememberOutside(copiesOf, row.Properties)}
 	s, err := r.spreadAsRead(row)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
@@ -52,6 +51,9 @@ type Schema struct {
 	Key         func(any) entity.Key
 	Own         ownrows.Rows
 	Intents     intents.Runner // nil for none
+	Rest        *Rest          // nil: changes do everything before they return
+	ReadOnly    bool           // reads settle no marks
+	OtherBuilds bool           // programs that do not know a pattern of the repository may write its entities
 	MayName     func(entity, other entity.Key) bool
 	MaxAttempts int
 }
@@ -59,7 +61,7 @@ type Schema struct {
 // Register registers Reconcile with the Runner, which then calls it for intents that workers carry out.
 // Register does nothing if changes have no effects outside of the partition.
 func (r *Engine) Register() error {
-	if !r.ReachesOut() {
+	if !r.Intends() {
 		return nil
 	}
 	return r.Schema.Intents.Register(r.Name(), r.Reconcile)
@@ -76,6 +78,9 @@ func (r *Engine) Name() string {
 // ReachesOut reports whether changes have effects outside of the partition.
 func (r *Engine) ReachesOut() bool { return len(r.intents)+len(r.Outside) > 0 }
 
+// Intends reports whether changes have effects outside of the partition for which they store an intent.
+func (r *Engine) Intends() bool { return len(r.intents) > 0 }
+
 // Compose checks that schema and patterns can be combined, and sorts the patterns by what they contribute.
 func (r *Engine) Compose() (err error) {
 	r.Schema.MaxAttempts = cmp.Or(r.Schema.MaxAttempts, 10)
@@ -87,8 +92,8 @@ func (r *Engine) Compose() (err error) {
 			return err
 		}
 	}
-	if out := slices.Concat(r.Outside, r.intents); len(out) > 0 && r.Schema.Intents == nil {
-		return fmt.Errorf("pattern %s has effects outside of the partition, whose intents need a queue; open the table with Store.Table, of an account with a queue endpoint", out[0].Name)
+	if r.Intends() && r.Schema.Intents == nil {
+		return fmt.Errorf("pattern %s has effects outside of the partition, whose intents need a queue; open the table with Store.Table, of an account with a queue endpoint", r.intents[0].Name)
 	}
 	stage := func(p *Pattern) int {
 		switch {
@@ -234,10 +239,9 @@ func (r *Engine) Mixes(p *Pattern, other *Engine, q *Pattern) bool {
 
 // Outside is a driver.Outside without the type parameter.
 type Outside struct {
-	Table           *core.Table
-	Copies          func(entity any) ([]driver.OutsideCopy, error)
-	Owns            func(key entity.Key) bool
-	ReservationTerm time.Duration
+	Table  *core.Table
+	Copies func(entity any) ([]driver.OutsideCopy, error)
+	Owns   func(key entity.Key) bool
 }
 
 // Transform is a driver.Transform without the type parameter.

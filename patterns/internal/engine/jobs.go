@@ -44,7 +44,6 @@ type Again struct {
 	Key   entity.Key
 	Value any                 // the entity to write again, with Row; nil for RunReconcile
 	Row   *tablerow.Row       // as it was read
-	Free  map[string]bool     // outside keys under which nothing was found, by HeldName
 	Named map[string][]string // keys to reconcile, by pattern, if the entity is not written
 	// Orphans makes the write first read the copies that Row does not list; see WriteAgain.
 	Orphans bool
@@ -60,7 +59,6 @@ func (r *Engine) WriteAgainTogether(ctx context.Context, op string, all []*Again
 		if changes[i], err = r.rewriting(op, a.Value, a.Row, a.Orphans); err != nil {
 			return err
 		}
-		changes[i].free = a.Free
 	}
 	if err := r.FetchOrphans(ctx, op, changes); err != nil {
 		return err
@@ -84,24 +82,20 @@ func (r *Engine) rewriting(op string, value any, row *tablerow.Row, orphans bool
 }
 
 // RunReconcile reconciles, under one intent, the rows and facts of entities outside of their partitions, as
-// every write of the entities does. change becomes the intent's ID; "" means a new ID. To fill or free an
-// orphaned reservation, give the ID of the change that made it: no other intent may do so. RunReconcile sets
+// every write of the entities does. RunReconcile sets
 // Again.Err of each entity that it could not reconcile. It returns only an error that concerns all entities.
 //
 // An intent that fails is left to the workers, since the entity may have changed after its copies were
 // written. There is one exception: if several entities failed only because other entities own their keys, and
 // a second read shows that they have not changed, the intent is deleted. The job then repeats these entities
 // one by one and reports them.
-func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) error {
-	if change == "" {
-		change = tablerow.NewWriteID()
-	}
-	intent := intents.Intent{ID: change}
+func (r *Engine) RunReconcile(ctx context.Context, all []*Again) error {
+	intent := intents.Intent{ID: tablerow.NewWriteID()}
 	targets := make([]*target, len(all))
 	for i, a := range all {
 		m := intents.Member{Repository: r.Name(), Key: a.Key, Outside: a.Named}
 		intent.Members = append(intent.Members, m)
-		targets[i] = &target{Member: m, free: a.Free}
+		targets[i] = &target{Member: m}
 	}
 	var failed error
 	ctx, err := pace.Change(ctx)

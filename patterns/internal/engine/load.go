@@ -69,11 +69,11 @@ func (r *Engine) LoadStored(ctx context.Context, table *core.Table, row *tablero
 			return nil, nil, fetchErr
 		case again.Problem != nil:
 			return nil, nil, &entity.Error{Kind: entity.ErrGarbled, Err: again.Problem}
-		case again.ETag == row.ETag && row.Own.IsCopy:
+		case again.ETag == row.ETag && row.Own.IsCopy, again.Own.Outside.Mark != "":
 			return r.loadOwner(ctx, table, row, selected, kept, err)
 		case again.ETag == row.ETag:
 			return nil, nil, asGarbled(err)
-		case again.Own.IsCopy != row.Own.IsCopy || again.Own.IsShared || again.Own.Primary != row.Own.Primary || again.Own.Outside.Reserved != "":
+		case again.Own.IsCopy != row.Own.IsCopy || again.Own.IsShared || again.Own.Primary != row.Own.Primary:
 			return nil, nil, nil // the row now belongs to another entity
 		}
 		if selected != nil {
@@ -161,7 +161,13 @@ func (r *Engine) loadOnce(ctx context.Context, table *core.Table, row *tablerow.
 	}
 	r.Codec.Finish(row, key, v)
 	*s = core.State{Key: key, Row: row.Key.Row, Incarnation: row.Own.Incarnation, WriteID: row.WriteID, Copies: row.Own.Copies, Carried: slices.Clone(row.Own.Later),
-		Version: azcore.ETag(row.Own.Outside.Version), Partial: partial, Owner: r}
+		Partial: partial, Owner: r}
+	if version := azcore.ETag(row.Own.Outside.Version); row.Own.Outside.Is {
+		r.stateElsewhere(s, version, row.Properties)
+		if version != "" {
+			r.Codec.Meta(v).ETag = version
+		}
+	}
 	if !partial {
 		known, err := r.Remember(v, key, &read)
 		if err != nil {
@@ -172,6 +178,19 @@ func (r *Engine) loadOnce(ctx context.Context, table *core.Table, row *tablerow.
 	s.Kept = s.Copies != "" || isCopy(s) || priorOf(s).several()
 	core.SetState(r.Codec.Meta(v), s)
 	return v, &read, nil
+}
+
+// stateElsewhere completes the state of an entity that was read through a settled copy in another partition. A copy with all properties is the current
+// entity, except for the rows of a Layout, of which it says nothing. A projection does not say which version it is of.
+func (r *Engine) stateElsewhere(s *core.State, version azcore.ETag, read entity.Properties) {
+	switch {
+	case version == "":
+		s.Seen = slices.Clone(read)
+	case r.Layout != nil:
+		s.Version = version
+	default:
+		s.Current = true
+	}
 }
 
 // undoTransforms converts stored properties into the properties of the entity.
@@ -305,15 +324,8 @@ func (r *Engine) belongsUnder(v any, table *core.Table, key entity.Key, outside 
 		}
 		return false
 	}
-	for _, p := range r.Outside {
-		if !p.Outside.Table.Same(table) {
-			continue
-		}
-		if has, err := CopiesOf(v).has(p, key); err == nil && has {
-			return true
-		}
-	}
-	return false
+	_, copied, err := r.copyAt(v, table, key)
+	return err == nil && copied != nil
 }
 
 // loadOwner reads the entity of an unchanged copy that refers to something missing, such as a blob: a newer
@@ -335,7 +347,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *tablerow
 			return nil, nil, err
 		case !r.Owns(own):
 			return nil, nil, nil
-		case row.Own.Outside.Is && string(own.ETag) == row.Own.Outside.Version, !row.Own.Outside.Is && own.WriteID == row.WriteID:
+		case row.Own.Outside.Is && row.Own.Outside.Mark == "" && string(own.ETag) == row.Own.Outside.Version, !row.Own.Outside.Is && own.WriteID == row.WriteID:
 			return nil, nil, asGarbled(missing)
 		}
 		v, own, err := r.LoadStored(ctx, r.Table, own, nil, nil)
@@ -366,15 +378,6 @@ func (r *Engine) asksFor(v any, own *tablerow.Row, table *core.Table, copied *ta
 		rows, err := r.rowsOf(CopiesOf(v), own.Key, own.Properties)
 		return repeats(rows, copied.Key.Row), err
 	}
-	for _, p := range r.Outside {
-		if t := p.Outside.Table; t == nil || !t.Same(table) {
-			continue
-		}
-		if has, err := CopiesOf(v).has(p, copied.Key); err != nil {
-			return false, PatternError(p, err, entity.ErrInvalid)
-		} else if has {
-			return true, nil
-		}
-	}
-	return false, nil
+	_, there, err := r.copyAt(v, table, copied.Key)
+	return there != nil, err
 }

@@ -1,58 +1,18 @@
 package engine
 
 import (
-	"context"
 	"errors"
-	"slices"
-	"strings"
+	"fmt"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
-	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
-// ClaimPrefix begins the row keys of claims. compoundkey writes U+FFFC only after a '.', so no index key begins with
-// it, and all index keys sort before it.
-const ClaimPrefix = "\uFFFC"
-
-// ClaimKey is the key of the row that names the owner of a copy. It is derived from the copy, the entity and
-// the reservation, so only a writer that knows the present owner can write the copy and its claim in one
-// transaction.
-func ClaimKey(copied, owner entity.Key, reserved string) entity.Key {
-	return entity.Key{Partition: copied.Partition, Row: ClaimPrefix + rows.Hash(copied.Row, owner.Partition, owner.Row, reserved)}
-}
-
-// IsMisplaced reports whether a row is a claim whose row key does not match its content. The library writes no such
-// claim: another program changed it, or swapped two claims.
-func IsMisplaced(r *tablerow.Row) bool {
-	if !r.Own.Outside.IsClaim {
-		return false
-	}
-	copied := entity.Key{Partition: r.Key.Partition, Row: r.Own.Outside.Claim}
-	return r.Key != ClaimKey(copied, entity.Key{Partition: r.Own.Outside.Partition, Row: r.Own.Primary}, r.Own.Outside.Reserved)
-}
-
-// CopyNamedBy returns the copy or the reserved key to which a claim with the key claim would belong, or nil if
-// there is none. Requests: at most 1 for each page of the copies in the claim's partition.
-func CopyNamedBy(ctx context.Context, table *core.Table, claim entity.Key) (*tablerow.Row, error) {
-	for row, err := range core.All[tablerow.Row](ctx, table.Query().Partition(claim.Partition).Rows(compoundkey.Range("", ClaimPrefix))) {
-		if err != nil {
-			return nil, err
-		}
-		if row.Own.Outside.Is && !row.Own.Outside.IsClaim && ClaimKey(row.Key, entity.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}, row.Own.Outside.Reserved) == claim {
-			return row, nil
-		}
-	}
-	return nil, nil
-}
-
-// rememberOutside lists the keys of an entity's outside copies. For a pattern whose key function rejects the
-// entity it lists none, since the pattern has written none.
-func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
+// rememberOutside returns an entity's copies in other partitions. For a pattern whose key function rejects the
+// entity it returns none, since the pattern has written none.
+func (r *Engine) rememberOutside(v EntityCopies, stored entity.Properties) []outsideCopy {
 	var list []outsideCopy
 	for _, p := range r.Outside {
 		copies, err := v.Outside(p)
@@ -60,51 +20,31 @@ func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 			continue
 		}
 		for i := range copies {
-			list = append(list, outsideCopy{p.Name, copies[i].Key})
+			c := outsideCopy{pattern: p.Name, key: copies[i].Key}
+			if copies[i].Keep != nil {
+				if c.kept = stored.Only(copies[i].Keep); c.kept == nil {
+					c.kept = entity.Properties{}
+				}
+			}
+			list = append(list, c)
 		}
 	}
 	return list
 }
 
-// nameOutside adds to m the keys of the outside copies that a change can touch, and records in w.Fresh which of
-// them the change adds.
-func (r *Engine) nameOutside(w *Work, m *intents.Member) error {
-	w.Fresh = map[string]bool{}
-	for _, p := range r.Outside {
-		old := priorOf(w.Change.Old).outsideOf(p.Name)
-		var names []string
-		if w.Change.Kind != driver.ChangeDelete {
-			copies, err := w.Change.Copies().Outside(p)
-			if err != nil {
-				return PatternError(p, err, entity.ErrInvalid)
-			}
-			for i := range copies {
-				names = append(names, driver.JoinKey(copies[i].Key))
-				w.Fresh[HeldName(p, driver.JoinKey(copies[i].Key))] = !slices.Contains(old, copies[i].Key)
-			}
-		}
-		for _, key := range old {
-			if name := driver.JoinKey(key); !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-		if len(names) > 0 {
-			m.Outside[p.Name] = names
-		}
-	}
-	return nil
-}
-
-// preflightOutside checks that the outside copies of a change can be stored.
+// preflightOutside checks that the outside copies of a change can be stored, marked and settled.
 func (r *Engine) preflightOutside(w *Work) error {
+	own := &tablerow.Row{Key: w.Change.Key, ETag: anyETag, WriteID: tablerow.AnyWriteID, Properties: w.Change.Stored,
+		Own: tablerow.Own{Incarnation: tablerow.AnyWriteID, Copies: r.copyNames}}
 	for _, p := range r.Outside {
 		copies, err := w.Change.Copies().Outside(p)
 		if err != nil {
 			return PatternError(p, err, entity.ErrInvalid)
 		}
 		for i := range copies {
-			o := r.copyOperation(p, w.Change.Key, &copies[i], w.Change.Stored, tablerow.AnyWriteID, anyETag)
-			if _, err := o.Check(); err != nil {
+			row := r.copyOf(p, own, &copies[i])
+			row.Own.Outside.Mark, row.Own.Outside.Acquirer, row.Own.Outside.Base = tablerow.AnyWriteID, tablerow.AnyWriteID, anyETag
+			if _, err := row.Check(); err != nil {
 				return PatternError(p, err, entity.ErrInvalid)
 			}
 		}
@@ -114,29 +54,6 @@ func (r *Engine) preflightOutside(w *Work) error {
 
 // anyETag is as long as the service's ETags, to compute the size of rows that will contain one.
 const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
-
-// OutsideSource returns a source that yields the rows of Outside.Copies in a table as entities. It sends no Schema.Where, which
-// compares the keys and properties of an entity's own row, and leaves out copies of entities that the schema excludes by their keys.
-func (r *Engine) OutsideSource(table *core.Table, span compoundkey.Span, keep []string) *core.Source {
-	src, keep := r.Primary, r.keeps(keep)
-	src.Table, src.Where, src.Kept = table, nil, keep
-	src.Span = span
-	if span.To() == "" && span.Err() == nil {
-		src.Span = compoundkey.Range(span.From(), ClaimPrefix)
-	}
-	src.Skips = true // skip reserved keys
-	src.System = append(slices.Clone(src.System), rows.Partition, rows.Version, rows.Reserved, rows.Term, rows.Claim)
-	src.Load = func(ctx context.Context, row *tablerow.Row, selected []string) (any, error) {
-		if !row.Own.Outside.Is || row.Own.Outside.IsClaim || row.Own.Outside.Reserved != "" || row.Own.IsShared {
-			return nil, nil
-		}
-		if !r.Schema.Own.Keeps(entity.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}) {
-			return nil, nil
-		}
-		return r.loadCopy(ctx, table, row, selected, keep)
-	}
-	return &src
-}
 
 // EntityCopies are the copies that patterns make of one entity value.
 type EntityCopies struct {
@@ -187,20 +104,11 @@ func (e EntityCopies) Outside(p *Pattern) ([]driver.OutsideCopy, error) {
 	return made, nil
 }
 
-// has reports whether the entity has a copy of a pattern under a key outside of its partition.
-func (e EntityCopies) has(p *Pattern, key entity.Key) (bool, error) {
-	made, err := e.Outside(p)
-	return slices.ContainsFunc(made, func(c driver.OutsideCopy) bool { return c.Key == key }), err
-}
-
 // checkOutsideCopies rejects copies that cannot be stored.
 func checkOutsideCopies(copies []driver.OutsideCopy) error {
 	for i := range copies {
 		if err := rows.CheckKeys(copies[i].Key.Partition, copies[i].Key.Row); err != nil {
 			return err
-		}
-		if strings.HasPrefix(copies[i].Key.Row, ClaimPrefix) {
-			return errors.New("a copy's row key begins with U+FFFC, which is reserved for claims; use another row key")
 		}
 		for j := range copies[:i] {
 			if copies[j].Key == copies[i].Key {
@@ -209,4 +117,12 @@ func checkOutsideCopies(copies []driver.OutsideCopy) error {
 		}
 	}
 	return nil
+}
+
+// OwnerOf describes the owner of a row that is in the way of a copy, for an error.
+func OwnerOf(row *tablerow.Row) error {
+	if !row.Own.Outside.Is {
+		return errors.New("a row that is not a copy of an entity has this key; delete it, or give the index another name or table")
+	}
+	return fmt.Errorf("entity (%q, %q) owns this key", row.Own.Outside.Partition, row.Own.Primary)
 }

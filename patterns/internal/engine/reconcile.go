@@ -28,14 +28,15 @@ type snapshot struct {
 
 // snapshotAfter returns the snapshot of an entity after a committed change, or nil if the entity's ETag is
 // unknown.
-func snapshotAfter(w *Work, next *core.State, etag azcore.ETag) *snapshot {
+func snapshotAfter(w *Work, next *core.State, etag azcore.ETag, writeID string) *snapshot {
 	if w.Change.Kind == driver.ChangeDelete {
 		return &snapshot{}
 	}
 	if etag == "" {
 		return nil
 	}
-	row := &tablerow.Row{Key: w.Change.Key, ETag: etag, Properties: w.Change.Stored, Own: tablerow.Own{Incarnation: next.Incarnation, Copies: next.Copies}}
+	row := &tablerow.Row{Key: w.Change.Key, ETag: etag, WriteID: writeID, Properties: w.Change.Stored,
+		Own: tablerow.Own{Incarnation: next.Incarnation, Copies: next.Copies, Later: next.Carried}}
 	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: row}
 }
 
@@ -68,7 +69,7 @@ func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err erro
 	targets := make([]*target, len(intent.Members))
 	for i, m := range intent.Members {
 		for pattern := range m.Outside {
-			if !slices.ContainsFunc(slices.Concat(r.Outside, r.intents), func(p *Pattern) bool { return p.Name == pattern }) {
+			if !slices.ContainsFunc(r.intents, func(p *Pattern) bool { return p.Name == pattern }) {
 				return &entity.Error{Op: opReconcile, Table: r.Table.Name(), Key: m.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
 					Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 			}
@@ -81,13 +82,10 @@ func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err erro
 // target is a member of an intent whose outside effects are to be reconciled.
 type target struct {
 	intents.Member
-	seen   *snapshot       // the entity's last snapshot, nil before the first
-	fresh  map[string]bool // keys that the holder's own change adds, so that no earlier change has written them
-	free   map[string]bool // keys under which a job has found no row
-	now    *snapshot       // the snapshot of the last read; equal to the field seen (the same pointer) if the entity is unchanged
-	placed []string        // the HeldName of each copy of seen that is already written
-	taken  error           // ErrDuplicate if another entity owns one of the keys
-	err    error           // any other failure; a worker reconciles the target later
+	seen  *snapshot // the entity's last snapshot, nil before the first
+	now   *snapshot // the snapshot of the last read; equal to the field seen (the same pointer) if the entity is unchanged
+	taken error     // ErrDuplicate if another entity owns one of the keys
+	err   error     // any other failure; a worker reconciles the target later
 }
 
 // apply applies the effects of a set for its writer, except those that are left to workers. named holds the
@@ -105,13 +103,13 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 			same := func(w *Work) bool { return w.engine.Name() == m.Repository && w.Change.Key == m.Key }
 			r = named[slices.IndexFunc(named, same)].engine
 			t := &target{Member: m}
-			if s.committed { // otherwise, t keeps all keys, to free all that the change has reserved, also for patterns with Async
+			if s.committed { // otherwise, t keeps all keys, to undo all that was prepared, also for patterns with Async
 				var left bool
 				t.Outside, left = r.atOnce(m.Outside)
 				rest.Workers = rest.Workers || left
 			}
 			if at := slices.IndexFunc(s.members, same); at >= 0 {
-				t.seen, t.fresh, t.free = s.members[at].after, s.members[at].Fresh, s.members[at].free
+				t.seen = s.members[at].after
 			}
 			if len(t.Outside) > 0 {
 				targets = append(targets, t)
@@ -249,10 +247,9 @@ func unfailed(targets []*target) []*target {
 func (r *Engine) changed(ctx context.Context, targets []*target, stuck int) (again []*target, stillStuck int) {
 	var taken []*target
 	for _, t := range targets {
-		t.placed = nil
 		switch {
 		case t.now != t.seen && lease.Holds(ctx, lease.Reread):
-			t.seen, t.fresh, t.free = t.now, nil, nil
+			t.seen = t.now
 			again = append(again, t)
 		case t.taken != nil:
 			taken = append(taken, t)
@@ -275,19 +272,8 @@ func (r *Engine) labelOutside(err error) error {
 // that other entity may wait for one of them. It returns only an error that all open targets share.
 func (c *convergence) round(ctx context.Context) error {
 	r := c.engine
-	if err := r.labelOutside(r.placeTogether(ctx, c.change, c.open)); err != nil {
-		for _, t := range c.open {
-			t.err = err
-		}
-		return err
-	}
 	for _, t := range c.open {
 		t.taken = nil
-		for _, p := range r.Outside {
-			if len(t.Outside[p.Name]) > 0 && t.err == nil {
-				r.noteFailure(t, p, r.reconcileCopies(ctx, p, c.change, t))
-			}
-		}
 	}
 	for _, p := range r.intents {
 		var members []*target

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -22,7 +23,7 @@ import (
 // writes, under at most one intent. Every change of an entity is made as a member of a set; a single verb is a set of one.
 //
 // The steps are: rebase and complete the members, and add companions; check all of them before the first write; store the
-// intent; reserve unique keys; commit; reconcile what is outside of the partition.
+// intent; mark the copies in other partitions; commit; settle the copies, and reconcile what else is outside of the partition.
 type Set struct {
 	table   *core.Table
 	own     []*Work        // the caller's members, in order
@@ -32,7 +33,7 @@ type Set struct {
 
 	companionRows []companionRow         // the rows that patterns have added beside companions, in the present plan
 	gone          map[string]azcore.ETag // row keys of copies that the set could not delete since they do not exist, with the ETag of the entity that listed each
-	reserved      map[string]bool        // by newKey.id: the keys that are reserved under the present intent
+	marking       *marking               // the copies in other partitions that are marked for the present attempt, nil for none
 	prepared      bool                   // something outside of the partition may have been written before the transaction
 	committed     bool
 	etags         []azcore.ETag // for each of the caller's changes
@@ -85,10 +86,10 @@ func (s *Set) Run(ctx context.Context) error {
 	return err
 }
 
-// startAgain discards what the set has prepared under an intent that it gives up. The blobs and reservations of
-// that intent were already removed.
+// startAgain discards what the set has prepared under an intent that it gives up. The blobs of that intent were already
+// removed.
 func (s *Set) startAgain() {
-	s.prepared, s.reserved = false, nil
+	s.prepared = false
 	for _, w := range s.own {
 		w.Change.State, w.merged = &driver.ChangeState{Given: w.Change.State.Given}, nil
 		if !w.asStored {
@@ -193,7 +194,7 @@ func (s *Set) runner() (intents.Runner, error) {
 	var first *Engine
 	for _, w := range s.members {
 		switch r := w.engine; {
-		case !r.ReachesOut():
+		case len(r.intents) == 0:
 		case first == nil:
 			first = r
 		case r.Schema.Intents != first.Schema.Intents:
@@ -212,15 +213,7 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	}
 	named, failed := s.members, false
 	err = runner.Run(ctx, intent, func(ctx context.Context) error {
-		keys, err := s.KeysToReserve()
-		ctx, done := withinTerm(ctx, keys)
-		defer done()
-		if err == nil {
-			err = s.reserve(ctx, intent.ID, keys)
-		}
-		if err == nil {
-			err = s.commit(ctx, &intent)
-		}
+		err := s.commit(ctx, &intent)
 		failed = err != nil
 		return err
 	}, func(ctx context.Context) (intents.Rest, error) {
@@ -245,19 +238,39 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 // have no such effects.
 func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 	s.prepared = s.prepared || slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.spills() })
+	outcome := marks.Refused
+	defer func() { s.settle(ctx, outcome, (*Rest).Do) }()
 	for attempt := 0; ; {
 		d, err := s.Draft(ctx)
 		if err != nil {
 			return err
 		}
-		etags, writeID, err := s.table.Commit(ctx, s.own[0].Op, d.Writes...)
+		var etags []azcore.ETag
+		var writeID string
+		marked := s.mark(ctx)
+		if err = marked; err == nil {
+			etags, writeID, err = s.table.CommitWithin(ctx, s.bounds(), s.own[0].Op, d.Writes...)
+		}
 		if err == nil {
+			outcome = marks.Committed
 			s.Finish(d, etags, writeID)
 			return nil
 		}
-		again, learned := s.startsOver(ctx, d, err)
+		if errors.Is(err, entity.ErrUnknownOutcome) {
+			outcome = marks.Unknown
+		}
+		again, learned := false, false
+		if marked != nil { // the error is located; a companion that has changed is read again
+			e := AsError(err)
+			again = e != nil && e.Pattern != "" && Lost(e)
+		} else {
+			again, learned = s.startsOver(ctx, d, err)
+		}
 		if !learned { // a failure that taught the engine something does not count: there is only a limited number of them
 			if attempt++; !again || attempt >= s.maxAttempts() {
+				if marked != nil {
+					return err
+				}
 				return s.locate(d, err)
 			}
 			if err := backoff.Wait(ctx, attempt-1); err != nil {
@@ -276,8 +289,17 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 	}
 }
 
+// bounds returns how the transaction may be sent. No ETag guards an insert: if it was applied, and the entity deleted since, a second attempt
+// would insert it without its rows in other partitions.
+func (s *Set) bounds() core.Bounds {
+	if s.marking == nil {
+		return core.Bounds{}
+	}
+	return core.Bounds{Term: s.marking.term, Once: slices.ContainsFunc(s.members, func(w *Work) bool { return w.Change.Kind == driver.ChangeInsert })}
+}
+
 // stillNamed returns errReplanned if the intent does not cover the present plan: the plan touches a key that
-// the intent does not name, needs a key that is not reserved, or would write a second blob under the same name.
+// the intent does not name, or would write a second blob under the same name.
 func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	if !s.reachesOut() {
 		return nil
@@ -292,11 +314,7 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) {
 		return errReplanned
 	}
-	keys, err := s.KeysToReserve()
-	if slices.ContainsFunc(keys, func(k newKey) bool { return !s.reserved[k.id] }) {
-		return errReplanned
-	}
-	return err
+	return nil
 }
 
 // Finish updates the caller's and the patterns' entities after the commit: their Meta and the properties that
@@ -309,7 +327,7 @@ func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 		w, etag := p.member, etags[p.first]
 		p.next.WriteID = writeID
 		w.handBack(p.next, etag)
-		w.after = snapshotAfter(w, p.next, etag)
+		w.after = snapshotAfter(w, p.next, etag, writeID)
 		if w.written != nil {
 			w.written()
 		}

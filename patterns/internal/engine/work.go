@@ -24,13 +24,11 @@ type Work struct {
 	completed []string          // for a merge: the properties that patterns have changed to complete the entity
 	Fetched   Fetched           // rows that a bulk write or job has already read, so that rebase need not
 	engine    *Engine
-	number    int             // number of the change in the caller's transaction, from 1; 0 for a single verb
-	Fresh     map[string]bool // by HeldName: outside keys that the change adds
-	free      map[string]bool // by HeldName: outside keys under which a job has found no row
-	asStored  bool            // a job writes the entity again as it is stored: the job has set Change.Stored
-	given     any             // the caller's value, if Entity is a copy of it that patterns complete or edit
-	after     *snapshot       // the state that the transaction stored, nil if unknown
-	written   func()          // called after the commit, nil for nothing
+	number    int       // number of the change in the caller's transaction, from 1; 0 for a single verb
+	asStored  bool      // a job writes the entity again as it is stored: the job has set Change.Stored
+	given     any       // the caller's value, if Entity is a copy of it that patterns complete or edit
+	after     *snapshot // the state that the transaction stored, nil if unknown
+	written   func()    // called after the commit, nil for nothing
 
 	companionOf string // the pattern that has added the change, "" for the caller's own
 	lent        any    // the copy of the entity that GetIn has last returned, nil after a pattern has staged it
@@ -89,10 +87,11 @@ type prior struct {
 	patterns map[string][]string
 }
 
-// outsideCopy names a copy in another partition.
+// outsideCopy is a copy in another partition.
 type outsideCopy struct {
 	pattern string
 	key     entity.Key
+	kept    entity.Properties // of a projection: what it holds; nil if that is not known
 }
 
 // priorOf returns the prior state of an entity, never nil.
@@ -125,16 +124,16 @@ func lists(all []noted, rowKey string) bool {
 	return slices.ContainsFunc(all, func(n noted) bool { return n.key == rowKey })
 }
 
-// outsideOf returns the keys of a pattern's copies in other partitions.
-func (p *prior) outsideOf(pattern string) []entity.Key {
-	var keys []entity.Key
+// outsideOf returns a pattern's copies in other partitions.
+func (p *prior) outsideOf(pattern string) []outsideCopy {
+	var copies []outsideCopy
 	for _, c := range p.outside {
 		if c.pattern == pattern {
-			keys = append(keys, c.key)
+			copies = append(copies, c)
 		}
 	}
-	return keys
+	return copies
 }
 
-// isCopy reports whether the entity was read through a copy.
-func isCopy(s *core.State) bool { return s.Version != "" || s.Row != s.Key.Row }
+// isCopy reports whether the entity was read through a copy that does not say all about the entity's own row.
+func isCopy(s *core.State) bool { return !s.Current && (s.Version != "" || s.Row != s.Key.Row) }

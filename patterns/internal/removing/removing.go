@@ -22,6 +22,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -114,7 +115,7 @@ func (r *Removal) lists(row *tablerow.Row) bool {
 func (r *Removal) findingOf(table *core.Table, row *tablerow.Row) *found {
 	f := &found{row: row, table: table}
 	switch {
-	case row.Own.IsShared && strings.HasPrefix(row.Key.Row, engine.ClaimPrefix):
+	case row.Own.IsShared && strings.HasPrefix(row.Key.Row, rows.BesidePrefix):
 		return nil // a mark of a move or the lock of an outbox: its owner is no pattern, but may have the name of one
 	case row.Own.IsShared:
 		at := slices.IndexFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Name == row.Own.Shared })
@@ -129,7 +130,7 @@ func (r *Removal) findingOf(table *core.Table, row *tablerow.Row) *found {
 			return nil
 		}
 		for _, p := range r.Patterns {
-			if p.Outside != nil && p.Outside.Table.Same(table) && owns(p, copiedKey(row)) {
+			if p.Outside != nil && p.Outside.Table.Same(table) && owns(p, row.Key) {
 				f.pattern = p
 				return f
 			}
@@ -166,14 +167,6 @@ func owns(p *engine.Pattern, copied entity.Key) bool {
 		return p.Outside.Owns(copied)
 	}
 	return named(p.Name, copied.Partition)
-}
-
-// copiedKey returns the key of a copy in another partition; for a claim, the key of the copy that it claims.
-func copiedKey(row *tablerow.Row) entity.Key {
-	if row.Own.Outside.IsClaim {
-		return entity.Key{Partition: row.Key.Partition, Row: row.Own.Outside.Claim}
-	}
-	return row.Key
 }
 
 // Process removes the patterns' rows of a page, after it has rewritten the page's entities that list the
@@ -349,7 +342,7 @@ func (r *Removal) disputed(f *found) bool {
 		return len(r.Engine.Copies) > 0
 	}
 	return slices.ContainsFunc(r.Engine.Outside, func(p *engine.Pattern) bool {
-		return p.Outside.Table.Same(f.table) && (p.Outside.Owns == nil || p.Outside.Owns(copiedKey(f.row)))
+		return p.Outside.Table.Same(f.table) && (p.Outside.Owns == nil || p.Outside.Owns(f.row.Key))
 	})
 }
 
@@ -358,7 +351,7 @@ func (r *Removal) ours(f *found, v any) (bool, error) {
 	requires := func(p *engine.Pattern) (bool, error) {
 		if f.row.Own.Outside.Is {
 			copies, err := engine.CopiesOf(v).Outside(p)
-			return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == copiedKey(f.row) }), err
+			return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == f.row.Key }), err
 		}
 		copies, err := engine.CopiesOf(v).Near(p)
 		return slices.ContainsFunc(copies, func(c driver.Copy) bool {

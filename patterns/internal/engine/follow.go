@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/marks"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+)
+
+// OutsideSource returns a source of the entities that have copies in a table, in the order of the copies. A settled copy is the entity; a marked one
+// is followed to the entity's own row. The source sends no Schema.Where, which compares the keys and properties of an entity's own row.
+func (r *Engine) OutsideSource(table *core.Table, span compoundkey.Span, keep []string) *core.Source {
+	src, keep := r.Primary, r.keeps(keep)
+	src.Table, src.Where, src.Kept, src.Span, src.Skips = table, nil, keep, span, r.Schema.Own.Keyed()
+	src.Marked = rows.Mark
+	src.System = append(slices.Clone(src.System), rows.Partition, rows.Version, rows.Mark, rows.Next)
+	onlyOwner := keep != nil && len(keep) == 0
+	src.Load = func(ctx context.Context, row *tablerow.Row, selected []string) (any, error) {
+		m := marksOf(row)
+		if !slices.ContainsFunc(m.Names, func(k marks.Key) bool { return r.Schema.Own.Keeps(entity.Key(k)) }) {
+			return nil, nil
+		}
+		f := &following{engine: r, table: table, key: row.Key, selected: selected, kept: keep, find: marks.Find{OnlyOwner: onlyOwner, Without: withoutRules(ctx)}}
+		if step := f.find.Row(m); step == marks.Content {
+			return r.loadCopy(ctx, table, row, selected, keep)
+		}
+		return core.Later(f.value), nil
+	}
+	return &src
+}
+
+// following is a read through a marked copy.
+type following struct {
+	engine         *Engine
+	table          *core.Table
+	key            entity.Key // of the copy
+	selected, kept []string
+	find           marks.Find
+	meets          func(entity.Key, entity.Properties) bool
+}
+
+// value returns the entity that has the key of the copy, nil if none has, or if it does not meet the conditions. Requests: 1 for each entity that the
+// copy names and, if none of them has the key, 1 for the copy; again if concurrent writers change the copy.
+func (f *following) value(ctx context.Context, meets func(entity.Key, entity.Properties) bool) (any, error) {
+	r := f.engine
+	f.meets = meets
+	for step := marks.Ask; ; {
+		switch step {
+		case marks.Ask:
+			now, err := r.holder(ctx, "Get", f.table, entity.Key(f.find.Entity()), f.key)
+			if err != nil {
+				return nil, err
+			}
+			if step = f.find.Has(now.copied != nil); step == marks.Answer {
+				f.tidy(ctx, now)
+				return f.through(ctx, now)
+			}
+		case marks.AskAgain:
+			row, err := readElsewhere(ctx, f.table, "Get", f.key, r.Primary.Known)
+			if err != nil {
+				return nil, err
+			}
+			if step = f.find.Row(marksOf(row)); step == marks.Content {
+				if !meets(f.key, row.Properties) {
+					return nil, nil
+				}
+				if f.selected != nil {
+					row = row.With(row.Properties.Only(f.selected))
+				}
+				return r.loadCopy(ctx, f.table, row, f.selected, f.kept)
+			}
+		default:
+			f.tidy(ctx, &holder{})
+			return nil, nil
+		}
+	}
+}
+
+// tidy settles the copy if its mark is of a change that can no longer commit. now was read after the copy.
+func (f *following) tidy(ctx context.Context, now *holder) {
+	if r := f.engine; f.find.Last.Mark != "" && f.find.Last.Expired() && !r.Schema.ReadOnly && !r.Schema.OtherBuilds {
+		r.Schema.Rest.Try(ctx, func(ctx context.Context) { _ = r.writeAgreed(ctx, f.table, f.key, &f.find.Last, now) })
+	}
+}
+
+// through returns an entity as it would be read through its settled copy.
+func (f *following) through(ctx context.Context, now *holder) (any, error) {
+	r := f.engine
+	if !f.meets(f.key, now.row.Properties.Only(f.kept)) {
+		return nil, nil
+	}
+	if f.selected == nil && f.kept == nil {
+		core.SetState(r.Codec.Meta(now.value), readThrough(r.State(now.value), f.key))
+		return now.value, nil
+	}
+	own := now.row.With(now.row.Properties.Only(f.kept).Only(f.selected))
+	own.Own.Layout = ""
+	v, _, err := r.loadOnce(ctx, r.Table, own, f.selected, f.kept, r.Codec.Decode)
+	if errors.Is(err, driver.ErrOutdated) {
+		err = asGarbled(err)
+	}
+	if v != nil {
+		core.SetState(r.Codec.Meta(v), readThrough(r.State(v), f.key))
+	}
+	return v, err
+}
+
+// readThrough returns the state of an entity whose own row was read because of a copy.
+func readThrough(s *core.State, copied entity.Key) *core.State {
+	s.Row, s.Current = copied.Row, true
+	return s
+}
+
+// holder is an entity that may have the key of a copy, as a read of its own row has shown it.
+type holder struct {
+	value   any
+	row     *tablerow.Row // nil if it does not exist
+	pattern *Pattern
+	copied  *driver.OutsideCopy // nil if it has not got the key
+	err     error               // why that is not known; only of a job, which goes on
+}
+
+func (h *holder) seen() marks.Seen {
+	if h.row == nil {
+		return marks.Seen{}
+	}
+	return marks.Seen{ETag: string(h.row.ETag), Has: h.copied != nil}
+}
+
+// holder reads an entity, and finds out whether it has a copy under a key of a table. Requests: 1, and those for further rows and blobs.
+func (r *Engine) holder(ctx context.Context, op string, table *core.Table, owner, at entity.Key) (*holder, error) {
+	row, err := r.fetchOwn(ctx, op, owner)
+	if err != nil || row == nil {
+		return &holder{}, err
+	}
+	return r.holderOf(ctx, op, table, row, at)
+}
+
+// holderOf does what holder does for an own row that was read.
+func (r *Engine) holderOf(ctx context.Context, op string, table *core.Table, row *tablerow.Row, at entity.Key) (*holder, error) {
+	v, now, err := r.LoadOwn(ctx, op, row.Key, row)
+	switch {
+	case err != nil:
+		return nil, err
+	case v == nil && r.Owns(row):
+		return &holder{}, nil // deleted meanwhile
+	case v == nil:
+		return &holder{row: row}, nil // an entity of another type
+	}
+	p, copied, err := r.copyAt(v, table, at)
+	return &holder{value: v, row: now, pattern: p, copied: copied}, err
+}
+
+// copyAt returns the copy that an entity has under a key of a table, and its pattern; nil for none.
+func (r *Engine) copyAt(v any, table *core.Table, key entity.Key) (*Pattern, *driver.OutsideCopy, error) {
+	for _, p := range r.Outside {
+		if !p.Outside.Table.Same(table) || p.Outside.Owns != nil && !p.Outside.Owns(key) {
+			continue
+		}
+		copies, err := CopiesOf(v).Outside(p)
+		if err != nil {
+			return nil, nil, PatternError(p, err, entity.ErrInvalid)
+		}
+		for i := range copies {
+			if copies[i].Key == key {
+				return p, &copies[i], nil
+			}
+		}
+	}
+	return nil, nil, nil
+}
+
+// readElsewhere reads a row of an index, nil if it does not exist. Requests: 1.
+func readElsewhere(ctx context.Context, table *core.Table, op string, key entity.Key, known map[string]int) (*tablerow.Row, error) {
+	row, err := table.Get(ctx, op, key, known)
+	if errors.Is(err, entity.ErrNotFound) {
+		return nil, nil
+	}
+	return row, err
+}
+
+// Tidy settles the row under a key of an index if it is marked for longer than any change can take. Requests: 1, and if it is, 1 for each entity that it
+// names, and 1 to write.
+func (r *Engine) Tidy(ctx context.Context, p *Pattern, key entity.Key) error {
+	row, err := readElsewhere(ctx, p.Outside.Table, opSettle, key, map[string]int{})
+	m := marksOf(row)
+	if err != nil || m.Mark == "" || len(m.Names) == 0 || !m.Expired() {
+		return err
+	}
+	now := &holder{}
+	for _, name := range m.Names {
+		if now, err = r.holder(ctx, opSettle, p.Outside.Table, entity.Key(name), key); err != nil || now.copied != nil {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return r.writeAgreed(ctx, p.Outside.Table, key, &m, now)
+}
+
+// writeAgreed makes a marked row that has expired agree with the entity that has its key, as read after it; none has if now has no copy.
+func (r *Engine) writeAgreed(ctx context.Context, table *core.Table, key entity.Key, m *marks.Row, now *holder) error {
+	var has []marks.Holder
+	if now.copied != nil {
+		has = append(has, marks.Holder{Entity: marks.Key(now.row.Key), ETag: string(now.row.ETag)})
+	}
+	a := marks.Agree(m, has, false, "", withoutRules(ctx))
+	write := tablerow.Row{Key: key}
+	switch a.Verb {
+	case marks.Replace:
+		write = r.copyOf(now.pattern, now.row, now.copied)
+		write.Verb = wire.VerbReplace
+	case marks.Delete:
+		write.Verb = wire.VerbDelete
+	default:
+		return nil
+	}
+	write.IfMatch = azcore.ETag(m.ETag)
+	return writeUnchanged(ctx, table, opSettle, []tablerow.Row{write})
+}
