@@ -52,7 +52,7 @@ type Schema[T any] struct {
 	// one, may write the entities. Set it in the build before the deployment that adds the index, and in the one that adds it; remove
 	// it once no earlier build runs, and then call Rebuild. While it is set, the rows of indexes over partitions stay marked,
 	// so that reads follow them to the entity. Without it, a write of an entity whose row names an index that this build does not
-	// know returns ErrUnknownPattern.
+	// know returns ErrWiring.
 	OtherBuilds bool
 }
 

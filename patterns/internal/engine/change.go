@@ -114,6 +114,9 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 		old = stateOf(meta)
 		w.Change.Old, w.Etag = old, meta.ETag
 	}
+	if err := r.checkKnown(ctx, old); err != nil {
+		return err
+	}
 	if isCopy(old) {
 		row, known := w.Fetched[old.Key]
 		if !known {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -352,10 +353,43 @@ func AppendCopies(rows []tablerow.Row, c *Pattern, v EntityCopies, key entity.Ke
 	return rows, nil
 }
 
-// copyNameSeparator separates the names in a row's list of copies.
-const copyNameSeparator = ","
+// copyNameSeparator separates the names in a row's list of copies; elsewhere begins the name of a pattern whose copies are in other partitions.
+const (
+	copyNameSeparator = ","
+	elsewhere         = ">"
+)
 
-// NamesCopies reports whether list, the _tpCopies of an entity's own row, contains a pattern. If it does not,
+// NamesElsewhere reports whether list, the _tpCopies of an entity's own row, contains a pattern with copies in other partitions.
+func NamesElsewhere(list, pattern string) bool { return NamesCopies(list, elsewhere+pattern) }
+
+// checkKnown refuses the write of an entity whose row names an index over partitions that this build does not know: the index's copies, which the
+// write would not mark, would be believed for ever.
+func (r *Engine) checkKnown(ctx context.Context, old *core.State) error {
+	for name := range strings.SplitSeq(old.Copies, copyNameSeparator) {
+		pattern, is := strings.CutPrefix(name, elsewhere)
+		if !is || r.Schema.OtherBuilds || forgets(ctx, pattern) || slices.ContainsFunc(r.Outside, func(p *Pattern) bool { return p.Name == pattern }) {
+			continue
+		}
+		return &entity.Error{Key: old.Key, Pattern: pattern, Kind: entity.ErrWiring,
+			Err: errors.New("the entity's row names this index over partitions, and this build does not know it, so the index would become wrong; deploy the build that has the index, " +
+				"or call RemoveUnattached if no program has it any more. Schema.OtherBuilds allows such writes during a deployment; call Rebuild after it")}
+	}
+	return nil
+}
+
+type forgetKey struct{}
+
+// Forget returns a context in which writes remove a pattern with copies in other partitions from the lists of their entities.
+func Forget(ctx context.Context, pattern func(name string) bool) context.Context {
+	return context.WithValue(ctx, forgetKey{}, pattern)
+}
+
+func forgets(ctx context.Context, pattern string) bool {
+	may, _ := ctx.Value(forgetKey{}).(func(string) bool)
+	return may != nil && may(pattern)
+}
+
+// NamesCopies reports whether list, the _tpCopies of an entity's own row, contains a pattern with copies in the entity's partition. If it does not,
 // the pattern was attached later, or a program without the pattern wrote the row. Then a row under the key of
 // the pattern's copy may be missing or stale, or belong to another entity.
 func NamesCopies(list, pattern string) bool {

@@ -33,7 +33,7 @@ type Engine struct {
 	Patterns []*Pattern
 
 	Copies       []*Pattern
-	copyNames    string // the names of Copies, in the form of _tpCopies
+	copyNames    string // the names of Copies and Outside, in the form of _tpCopies
 	rows         []*Pattern
 	companions   []*Pattern
 	Outside      []*Pattern
@@ -295,6 +295,9 @@ func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 	if p.Copies != nil {
 		r.Copies = append(r.Copies, p)
 		r.copyNames = strings.TrimPrefix(r.copyNames+copyNameSeparator+p.Name, copyNameSeparator)
+	}
+	if p.Outside != nil {
+		r.copyNames = strings.TrimPrefix(r.copyNames+copyNameSeparator+elsewhere+p.Name, copyNameSeparator)
 	}
 	for list, has := range map[*[]*Pattern]bool{
 		&r.rows: p.Rows != nil, &r.companions: p.Companions != nil, &r.Outside: p.Outside != nil, &r.intents: p.OutsideKeys != nil,

@@ -107,7 +107,7 @@ func (r *Removal) Keep(table *core.Table, outside bool) func(*tablerow.Row) bool
 
 // lists reports whether an entity's own row lists copies of one of the patterns.
 func (r *Removal) lists(row *tablerow.Row) bool {
-	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return engine.NamesCopies(row.Own.Copies, p.Name) })
+	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return engine.NamesCopies(row.Own.Copies, p.Name) || engine.NamesElsewhere(row.Own.Copies, p.Name) })
 }
 
 // findingOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
@@ -292,6 +292,9 @@ func (r *Removal) unlist(ctx context.Context, listing map[entity.Key]*tablerow.R
 			defer mu.Unlock()
 			kept[key] = true
 		}}
+	ctx = engine.Forget(ctx, func(name string) bool {
+		return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Name == name })
+	})
 	return kept, w.Process(ctx, r.job, page)
 }
 
