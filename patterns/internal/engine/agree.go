@@ -84,7 +84,7 @@ func (r *Engine) agreeOne(table *core.Table, row *tablerow.Row, m *marks.Row, s 
 		return &entity.Error{Op: opMark, Table: table.Name(), Key: s.Key, Kind: entity.ErrDuplicate,
 			Err: OwnerOf(row)}
 	}
-	if a.Verb == marks.None {
+	if a.Verb == marks.None || r.Schema.OtherBuilds && a.Row.Mark == "" {
 		return nil
 	}
 	s.row = tablerow.Row{Key: s.Key, Own: outsideOf(&a.Row)}
@@ -112,7 +112,7 @@ func sameCopy(row, wanted *tablerow.Row) bool {
 // Settle settles the sites that a job has marked, under the ETags of the marks: those of entities that still have the key. The others are deleted if the
 // job has waited until no change under way can have relied on the rows before (tidy), and stay marked otherwise.
 func (r *Engine) Settle(ctx context.Context, op string, table *core.Table, tidy bool, sites []*Site) error {
-	sites = slices.DeleteFunc(slices.Clone(sites), func(s *Site) bool { return s.Mark == "" })
+	sites = slices.DeleteFunc(slices.Clone(sites), func(s *Site) bool { return s.Mark == "" || r.Schema.OtherBuilds })
 	var owners []marks.Key
 	for _, s := range sites {
 		owners = append(owners, marks.Key(s.Entity))

@@ -88,7 +88,7 @@ func (f *following) value(ctx context.Context, meets func(entity.Key, entity.Pro
 
 // tidy settles the copy if its mark is of a change that can no longer commit. now was read after the copy.
 func (f *following) tidy(ctx context.Context, now *holder) {
-	if r := f.engine; f.find.Last.Mark != "" && f.find.Last.Expired() && !r.Schema.ReadOnly && !r.Schema.OtherBuilds {
+	if r := f.engine; f.find.Last.Mark != "" && f.find.Last.Expired() && !r.Schema.ReadOnly {
 		r.Schema.Rest.Try(ctx, func(ctx context.Context) { _ = r.writeAgreed(ctx, f.table, f.key, &f.find.Last, now) })
 	}
 }
@@ -214,6 +214,9 @@ func (r *Engine) writeAgreed(ctx context.Context, table *core.Table, key entity.
 	var has []marks.Holder
 	if now.copied != nil {
 		has = append(has, marks.Holder{Entity: marks.Key(now.row.Key), ETag: string(now.row.ETag)})
+	}
+	if r.Schema.OtherBuilds {
+		return nil
 	}
 	a := marks.Agree(m, has, false, "", withoutRules(ctx))
 	write := tablerow.Row{Key: key}
