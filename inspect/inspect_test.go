@@ -112,7 +112,7 @@ func TestJSON(t *testing.T) {
 	var v any
 	harness.Check(t, json.Unmarshal(data, &v))
 	const want = "began bytes complete elapsedSeconds entities garbled garbledExamples largestRows largestRows.bytes largestRows.partition largestRows.row " +
-		"library library.claims library.copies library.entities library.furtherRows library.outsideCopies library.shared lossy lossyExamples newest oldest otherProperties " +
+		"library library.copies library.entities library.furtherRows library.outsideCopies library.shared lossy lossyExamples newest oldest otherProperties " +
 		"partitions partitions.count partitions.exact partitions.largest partitions.largest.bytes partitions.largest.partition partitions.largest.rows partitions.largest.uncertain " +
 		"partitions.rows partitions.rows.count partitions.rows.from partitions.rows.to properties properties.absent properties.bytes properties.largest properties.name properties.rows " +
 		"properties.types properties.types.rows properties.types.type requests rowSizes rows schema schema.keysNotCompared schema.library schema.neither schema.otherKeys schema.otherKeysExamples " +
