@@ -100,6 +100,9 @@ func (t *Table) tryCommit(ctx context.Context, bounds Bounds, writes []tablerow.
 		return sent.etags, nil
 	}
 	if !sent.unknown && !sent.earlier {
+		if late := context.Cause(bounded); late != nil && ctx.Err() == nil {
+			return nil, &entity.Error{Kind: entity.ErrUnavailable, Err: late}
+		}
 		return nil, sent.refused
 	}
 	return t.resolve(ctx, r, sent.refused, sent.unknown)

@@ -148,6 +148,13 @@ func (p *Place) Refused() {
 	}
 }
 
+// Lost records that the answer to the mark was lost. A merge can be repeated; whether the row was written otherwise, it shows itself.
+func (p *Place) Lost() {
+	if p.Verb != Merge {
+		p.Verb = Read
+	}
+}
+
 // Outcome is the outcome of a commit.
 type Outcome uint8
 

@@ -194,15 +194,24 @@ func (m *marking) writeGroup(ctx context.Context, places []marks.Place) error {
 			return nil
 		}
 		refused := refusedRow(err, len(writes))
-		if refused < 0 || attempt >= len(places)+maxMarkAttempts {
+		switch {
+		case errors.Is(err, entity.ErrUnknownOutcome) && attempt < maxLost && ctx.Err() == nil:
+			for _, p := range of {
+				p.Lost()
+			}
+		case refused >= 0 && attempt < len(places)+maxMarkAttempts:
+			of[refused].Refused()
+		default:
 			return m.located(of[max(refused, 0)], onlyMarked(err))
 		}
-		of[refused].Refused()
 	}
 }
 
-// maxMarkAttempts is how often a transaction of marks is repeated because concurrent writers change its rows.
-const maxMarkAttempts = 8
+// A transaction of marks is repeated so often because concurrent writers change its rows, or because its answer was lost.
+const (
+	maxMarkAttempts = 8
+	maxLost         = 2
+)
 
 // refusedRow returns the index of the row because of which a transaction of n rows was refused, -1 if it was not because of what is there.
 func refusedRow(err error, n int) int {
