@@ -149,7 +149,7 @@ func TestTakenKeys(t *testing.T) {
 		refused[f.Entity] = true
 	}
 	if len(refused) != 4 { // one of each pair, and the one at whose key another row stands
-		t.Errorf("Rebuild refuses %d entities, and %d claims are in vain", len(refused), entities)
+		t.Errorf("Rebuild refuses %d entities, and %d keys are wanted in vain", len(refused), entities)
 	}
 	few, err := inspect.Repository(ctx, repo, &inspect.Options{MaxKeys: 100})
 	if err != nil || few.Schema.KeysNotCompared == 0 || !slices.ContainsFunc(few.Warnings, func(w string) bool { return strings.Contains(w, "MaxKeys") }) {
