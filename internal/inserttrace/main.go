@@ -68,7 +68,7 @@ func trace(ctx context.Context, dir string) (calls int, err error) {
 	if err := employees.Insert(ctx, &employee{Department: "Sales", ID: "2", Email: "b@contoso.com"}); err != nil {
 		return 0, err
 	}
-	if err := store.Close(ctx); err != nil { // wait for the intent, which is closed in the background
+	if err := store.Close(ctx); err != nil { // wait for the copies, which are settled in the background
 		return 0, err
 	}
 	if err := coverage.WriteMetaDir(dir); err != nil {
