@@ -140,7 +140,7 @@ func checkRequests(t *testing.T, r *report) {
 		"her email changed":                       11,
 		"found by email, and read herself":        2,
 		"moves asked for":                         former,
-		"employees inserted, all options":         (1 + 1 + 2 + 2*2 + 1) * (jones - reviewed),
+		"employees inserted, both options":        (1 + 1 + 2 + 2*2 + 1) * (jones - reviewed),
 		"her last name changed":                   1 + 2 + 2 + 2*4 + 1,
 		"the manager's email changed":             2,
 		"another manager begins":                  2,

@@ -30,13 +30,18 @@ func (r *Engine) OutsideSource(table *core.Table, span compoundkey.Span, keep []
 		if !slices.ContainsFunc(m.Names, func(k marks.Key) bool { return r.Schema.Own.Keeps(entity.Key(k)) }) {
 			return nil, nil
 		}
-		f := &following{engine: r, table: table, key: row.Key, selected: selected, kept: keep, find: marks.Find{OnlyOwner: onlyOwner, Without: withoutRules(ctx)}}
+		f := &following{engine: r, table: table, key: row.Key, selected: selected, kept: keep, find: marks.Find{OnlyOwner: onlyOwner && !onlyKeys(selected), Without: withoutRules(ctx)}}
 		if step := f.find.Row(m); step == marks.Content {
 			return r.loadCopy(ctx, table, row, selected, keep)
 		}
 		return core.Later(f.value), nil
 	}
 	return &src
+}
+
+// onlyKeys reports whether a query selects no property besides the entity's keys, which every copy has.
+func onlyKeys(selected []string) bool {
+	return selected != nil && !slices.ContainsFunc(selected, func(name string) bool { return name != "PartitionKey" && name != "RowKey" })
 }
 
 // following is a read through a marked copy.
