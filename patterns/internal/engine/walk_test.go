@@ -33,6 +33,7 @@ func markedScenes() map[string]markedScene {
 		"an insert, and a reader":                        of(noCards, issues("a", "1"), finds("1", false)),
 		"an insert, and a delete":                        of(noCards, issues("a", "1"), withdraws("a")),
 		"two changes of a card":                          of(onlyA, touches("a"), touches("a")),
+		"a card gives its number up, and changes":        of(onlyA, takes("a", ""), touches("a")),
 		"two cards take a number":                        of(bothIdle, takes("a", "1"), takes("b", "1")),
 		"two cards are issued with a number":             of(noCards, issues("a", "1"), issues("b", "1")),
 		"a card takes a number twice":                    of(aIdle, takes("a", "1"), takes("a", "1")),
