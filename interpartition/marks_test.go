@@ -157,7 +157,7 @@ func TestOutageAfterTheCommit(t *testing.T) {
 			t.Errorf("the caller waited %v for the index", took)
 		}
 		d.wantFound(t, annsEmail, "Anna", 2)
-		time.Sleep(40 * time.Second)
+		time.Sleep(20 * time.Second)
 		d.wantFound(t, annsEmail, "Anna", 2)
 		down.Set(false)
 		time.Sleep(time.Minute)

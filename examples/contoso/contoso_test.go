@@ -140,7 +140,7 @@ func checkRequests(t *testing.T, r *report) {
 		"her email changed":                       5,
 		"found by her new email":                  1,
 		"moves asked for":                         former,
-		"employees inserted, all options":         (1 + 1 + 2 + 2*2 + 1) * (jones - reviewed),
+		"employees inserted, both options":        (1 + 1 + 2 + 2*2 + 1) * (jones - reviewed),
 		"her last name changed":                   1 + 2 + 2 + 2*4 + 1,
 		"the manager's email changed":             2,
 		"another manager begins":                  2,

@@ -84,7 +84,7 @@ func (r *Engine) agreeOne(table *core.Table, row *tablerow.Row, m *marks.Row, s 
 		return &entity.Error{Op: opMark, Table: table.Name(), Key: s.Key, Kind: entity.ErrDuplicate,
 			Err: OwnerOf(row)}
 	}
-	if a.Verb == marks.None {
+	if a.Verb == marks.None || r.Schema.OtherBuilds && a.Row.Mark == "" {
 		return nil
 	}
 	s.row = tablerow.Row{Key: s.Key, Own: outsideOf(&a.Row)}
@@ -112,7 +112,7 @@ func sameCopy(row, wanted *tablerow.Row) bool {
 // Settle settles the sites that a job has marked, under the ETags of the marks: those of entities that still have the key. The others are deleted if the
 // job has waited until no change under way can have relied on the rows before (tidy), and stay marked otherwise.
 func (r *Engine) Settle(ctx context.Context, op string, table *core.Table, tidy bool, sites []*Site) error {
-	sites = slices.DeleteFunc(slices.Clone(sites), func(s *Site) bool { return s.Mark == "" })
+	sites = slices.DeleteFunc(slices.Clone(sites), func(s *Site) bool { return s.Mark == "" || r.Schema.OtherBuilds })
 	var owners []marks.Key
 	for _, s := range sites {
 		owners = append(owners, marks.Key(s.Entity))
@@ -148,8 +148,7 @@ func writeSites(ctx context.Context, op string, table *core.Table, sites []*Site
 	slices.SortStableFunc(open, func(a, b *Site) int {
 		return cmp.Or(cmp.Compare(a.Key.Partition, b.Key.Partition), cmp.Compare(a.Key.Row, b.Key.Row))
 	})
-	open = slices.CompactFunc(open, func(a, b *Site) bool { return a.Key == b.Key })
-	for len(open) > 0 {
+	for open = firstOfEach(table, open); len(open) > 0; {
 		n := 0
 		for n < len(open) && n < entity.MaxTransactionOperations && open[n].Key.Partition == open[0].Key.Partition {
 			n++
@@ -160,6 +159,21 @@ func writeSites(ctx context.Context, op string, table *core.Table, sites []*Site
 		open = open[n:]
 	}
 	return nil
+}
+
+// firstOfEach returns the first site of each row, given sites in the order of their rows. If other entities need a missing row, too, they are told.
+func firstOfEach(table *core.Table, sites []*Site) (first []*Site) {
+	for _, s := range sites {
+		n := len(first)
+		if n == 0 || first[n-1].Key != s.Key {
+			first = append(first, s)
+			continue
+		}
+		if s.Finding == marks.Missing && s.Entity != first[n-1].Entity {
+			s.Err = &entity.Error{Op: opMark, Table: table.Name(), Key: s.Key, Kind: entity.ErrDuplicate, Err: OwnerOf(&first[n-1].row)}
+		}
+	}
+	return first
 }
 
 func writeTogether(ctx context.Context, op string, table *core.Table, sites []*Site) error {

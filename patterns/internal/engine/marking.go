@@ -360,7 +360,7 @@ func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*Rest, contex
 		if len(left) == 0 {
 			return
 		}
-		rest.Later(ctx, marks.Term+marks.Grace, func(ctx context.Context) {
+		rest.Later(ctx, marks.Term+marks.Grace+marks.Margin, func(ctx context.Context) {
 			for _, p := range left {
 				h := m.homes[p.Site]
 				_ = h.engine.Tidy(ctx, h.pattern, entity.Key(p.Key)) // if it fails, whoever meets the mark next tidies up
