@@ -349,8 +349,8 @@ func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*Rest, contex
 	if s.marking = nil; m == nil {
 		return
 	}
+	m.settled = make([]tablerow.Row, len(m.places))
 	if o == marks.Committed { // before the caller goes on, and perhaps changes the entity
-		m.settled = make([]tablerow.Row, len(m.places))
 		for i := range m.places {
 			m.settled[i] = m.settle(&m.places[i])
 		}

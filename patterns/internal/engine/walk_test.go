@@ -21,6 +21,9 @@ var (
 	bothHave = [][2]string{{"a", "1"}, {"b", "2"}}
 )
 
+// setOfBoth gives the first card a number, and writes the second one, too.
+var setOfBoth = inOneSet([2]string{"a", "1"}, [2]string{"b", ""})
+
 // markedScenes are the worlds to walk through, as the model in internal/models/marks has them.
 func markedScenes() map[string]markedScene {
 	passes, swaps := inOneSet([2]string{"a", withdrawn}, [2]string{"b", "1"}), inOneSet([2]string{"a", "2"}, [2]string{"b", "1"})
@@ -33,6 +36,7 @@ func markedScenes() map[string]markedScene {
 		"an insert, and a reader":                        of(noCards, issues("a", "1"), finds("1", false)),
 		"an insert, and a delete":                        of(noCards, issues("a", "1"), withdraws("a")),
 		"two changes of a card":                          of(onlyA, touches("a"), touches("a")),
+		"a card gives its number up, and changes":        of(onlyA, takes("a", ""), touches("a")),
 		"two cards take a number":                        of(bothIdle, takes("a", "1"), takes("b", "1")),
 		"two cards are issued with a number":             of(noCards, issues("a", "1"), issues("b", "1")),
 		"a card takes a number twice":                    of(aIdle, takes("a", "1"), takes("a", "1")),
@@ -45,12 +49,13 @@ func markedScenes() map[string]markedScene {
 		"the same, the row was left marked":                                           left(of(bIdle, passes, finds("1", true))),
 		"a number passes, and the giver changes":                                      of(bIdle, passes, touches("a")),
 		"a swap, and a reader":                                                        of(bothHave, swaps, finds("1", true)),
-		"two swaps":                                                                   of(bothHave, swaps, inOneSet([2]string{"a", "1"}, [2]string{"b", "2"})),
-		"a number passes, the giver is deleted and inserted":                          of(bIdle, inOneSet([2]string{"a", ""}, [2]string{"b", "1"}), withdraws("a"), issues("a", "1")),
-		"a change of a card whose row is missing, and Repair":                         bare(of(onlyA, touches("a"), repairs)),
-		"a move beside Repair":                                                        of(onlyA, takes("a", "2"), repairs),
-		"an insert beside Repair":                                                     of(noCards, issues("a", "1"), repairs),
-		"a swap beside Repair":                                                        of(bothHave, swaps, repairs),
+		"a card takes a number, and a set that fails":                                 of(bothIdle, takes("a", "1"), setOfBoth, touches("b")),
+		"two swaps": of(bothHave, swaps, inOneSet([2]string{"a", "1"}, [2]string{"b", "2"})),
+		"a number passes, the giver is deleted and inserted":  of(bIdle, inOneSet([2]string{"a", ""}, [2]string{"b", "1"}), withdraws("a"), issues("a", "1")),
+		"a change of a card whose row is missing, and Repair": bare(of(onlyA, touches("a"), repairs)),
+		"a move beside Repair":                                of(onlyA, takes("a", "2"), repairs),
+		"an insert beside Repair":                             of(noCards, issues("a", "1"), repairs),
+		"a swap beside Repair":                                of(bothHave, swaps, repairs),
 	}
 }
 
