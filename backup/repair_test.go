@@ -95,7 +95,11 @@ func TestRestoredIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	same()
+	var all []*employee
 	for i := range n {
-		harness.Check(t, to.employees.Replace(t.Context(), get("b"+string(rune('a'+i)), 1)))
+		all = append(all, get("b"+string(rune('a'+i)), 1))
+	}
+	for _, e := range all {
+		harness.Check(t, to.employees.Replace(t.Context(), e))
 	}
 }
