@@ -103,7 +103,7 @@ func ExampleIndex_All() {
 	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
-	for _, e := range []*Employee{{Department: "Sales", ID: 223, LastName: "Jones", Email: "june@contoso.com"}, {Department: "Legal", ID: 7, LastName: "Jones"}, {Department: "Sales", ID: 5, LastName: "Otto"}} {
+	for _, e := range []*Employee{{Department: "Sales", ID: 223, LastName: "Jones"}, {Department: "Legal", ID: 7, LastName: "Jones"}, {Department: "Sales", ID: 5, LastName: "Otto"}} {
 		if err := employees.Insert(ctx, e); err != nil {
 			log.Fatal(err)
 		}
@@ -112,14 +112,14 @@ func ExampleIndex_All() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(e.Department, e.ID, e.Email)
+		fmt.Println(e.LastName, e.Department, e.ID)
 	}
 	if err := store.Close(ctx); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// Legal 7
-	// Sales 223 june@contoso.com
+	// Jones Legal 7
+	// Jones Sales 223
 }
 
 // With Unique, a key that another employee has refuses the write.

@@ -157,6 +157,19 @@ func (x *Index[T]) chosen(op string) (string, driver.Host[T], error) {
 	return group, host, err
 }
 
+// at returns the partition and the text of an index key that the caller wants to read, and the repository to which the index was given.
+func (x *Index[T]) at(op string, key compoundkey.Part) (at tables.Key, host driver.Host[T], err error) {
+	group, host, err := x.chosen(op)
+	if err != nil {
+		return at, nil, err
+	}
+	at = tables.Key{Partition: x.partition(group, key), Row: x.value(key)}
+	if err := compoundkey.Err(at.Row); err != nil {
+		return at, nil, driver.Invalid(op, err)
+	}
+	return at, host, nil
+}
+
 // Get reads the entity that has an index key: the first one, in the order of their own keys, where several have it. It
 // returns tables.ErrNotFound if none has it. key has the form that the key function returns, such as
 // compoundkey.String(email). Requests: 1; while a change of the entity is under way, 2, or 3 if no entity has the key.
@@ -172,11 +185,10 @@ func (x *Index[T]) GetFull(ctx context.Context, key compoundkey.Part) (*T, error
 
 // get reads the first entity with an index key. keep names the properties to read from copies.
 func (x *Index[T]) get(ctx context.Context, op string, key compoundkey.Part, keep []string) (*T, error) {
-	group, host, err := x.chosen(op)
+	at, host, err := x.at(op, key)
 	if err != nil {
 		return nil, err
 	}
-	at := tables.Key{Partition: x.partition(group, key), Row: x.value(key)}
 	if x.unique {
 		return host.GetOutsideCopy(ctx, x.table, at, keep)
 	}
@@ -190,12 +202,12 @@ func (x *Index[T]) get(ctx context.Context, op string, key compoundkey.Part, kee
 // most. Errors are those of Range. Requests: 1 for each page of at most 1,000, and those of Range for copies that are being changed.
 func (x *Index[T]) All(ctx context.Context, key compoundkey.Part) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		group, host, err := x.chosen("All")
+		at, host, err := x.at("All", key)
 		switch {
 		case err != nil:
 			yield(nil, err)
 		case !x.unique:
-			x.sharing(ctx, host, x.partition(group, key), key, x.index.Project, 0)(yield)
+			x.sharing(ctx, host, at.Partition, key, x.index.Project, 0)(yield)
 		default:
 			if v, err := x.Get(ctx, key); !errors.Is(err, tables.ErrNotFound) {
 				yield(v, err)

@@ -93,7 +93,7 @@ func (c *counted) lifeOf(ctx context.Context, key tables.Key) []step {
 		{"Replace of two keys", own, replace(func(e *employee) { e.Email, e.Badge = "june@contoso.com", "B-2" }), 2, 0},
 		{"Merge", own, merge, 2, 1},
 		{"Replace of what was read through an index", through, replace(rename), 2, 0},
-		{"Merge of what was read through an index", through, merge, 2, 0},
+		{"Merge of what was read through an index", through, merge, 2, 1},
 		{"Merge of what was read through a projection", projected, merge, 2, 1},
 		{"Upsert", none, func(*employee) error { return c.repo.Upsert(ctx, jones()) }, 2, 1},
 		{"Update", none, func(*employee) error {
@@ -198,13 +198,13 @@ func TestRoundTrips(t *testing.T) {
 				counting := slowly(s)
 				counting.ClientOptions.PerRetryPolicies = append(slices.Clip(s.ClientOptions.PerRetryPolicies), &requests)
 				w := newWorld(t, s, kind{})
+				p := harness.Must[*process](t)((&world{kind: kind{background: true}, table: w.table, other: w.other}).start(counting))
+				options := &interpartition.Options[employee]{Unique: unique}
+				indexes := []patterns.Pattern[employee]{interpartition.NewIndex("by-email", emailOf, options),
+					interpartition.NewIndex("by-badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, options)}
+				repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(w.other), staffSchema("other"), indexes[:partitions]...))
 				var all []*employee
 				for _, change := range changes {
-					p := harness.Must[*process](t)((&world{kind: kind{background: true}, table: w.table, other: w.other}).start(counting))
-					options := &interpartition.Options[employee]{Unique: unique}
-					indexes := []patterns.Pattern[employee]{interpartition.NewIndex("by-email", emailOf, options),
-						interpartition.NewIndex("by-badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, options)}
-					repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(w.other), staffSchema("other"), indexes[:partitions]...))
 					if change.name == "Insert" || change.name == "a set of inserts" {
 						all = nil
 						for i := range change.n {
@@ -217,7 +217,7 @@ func TestRoundTrips(t *testing.T) {
 						t.Fatalf("%s: %v", change.name, err)
 					}
 					trips := time.Since(began) / roundTrip
-					harness.Check(t, p.close(t.Context()))
+					time.Sleep(time.Second) // what is left is done in the background
 					if got, want := requests.Count(), 2*partitions+1; got != want || trips != 2 {
 						t.Errorf("%s, unique %v: %d requests, want %d; %d round trips: %v", change.name, unique, got, want, trips, requests.Kinds())
 					}

@@ -332,13 +332,16 @@ func (m *marking) located(p *marks.Place, err error) error {
 			w = m.works[i]
 		}
 	}
-	if AsError(err) == nil {
+	of := AsError(err)
+	if of == nil {
 		return err
 	}
 	err = w.Located(PatternError(m.homes[p.Site].pattern, err, entity.ErrInvalid))
 	return errs.Amend(err, func(e *entity.Error) {
 		if Lost(e) {
 			e.Pattern = w.companionOf
+		} else if of.Table != "" {
+			e.Table, e.Key = of.Table, entity.Key(p.Key) // the table of the copies failed
 		}
 	})
 }

@@ -73,11 +73,11 @@ func TestMarkedWalk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := all[name]
 			crashes, pauses := len(c.tasks), 0
-			if crashes > 2 && !harness.Thorough() {
+			switch {
+			case harness.Shortened():
 				crashes = 1
-			}
-			if harness.Thorough() {
-				pauses = 1
+			case harness.Thorough():
+				pauses = 2
 			}
 			found := c.walk(t, crashes, pauses)
 			t.Logf("%q", reasons(found))
