@@ -21,6 +21,7 @@ type Report struct {
 	Candidates int64 // differences that Verify or Repair has rechecked
 	Findings   int64 // differences passed to the option Found
 	Repaired   int64 // findings that Repair has repaired
+	Marked     int64 // copies in indexes over partitions that Verify or Repair has found marked for longer than a change can take: readers follow them, which costs requests, and Repair settles them
 
 	// Unmatched names the repositories, separated by ", ", whose table has rows but no entities: Rows, Mine or Where of
 	// the schema may be wrong. Verify, Repair and Rebuild of whole tables set it. They leave it "" if one request
@@ -49,7 +50,7 @@ func (r Report) String() string {
 		name string
 	}{
 		{r.Read, "read"}, {r.Rows, "rows"}, {r.Written, "written"}, {r.Transactions, "transactions"}, {r.Deleted, "deleted"}, {r.Unchanged, "unchanged"},
-		{r.Conflicts, "conflicts"}, {r.Failed, "failed"}, {r.Candidates, "candidates"}, {r.Findings, "findings"}, {r.Repaired, "repaired"},
+		{r.Conflicts, "conflicts"}, {r.Failed, "failed"}, {r.Candidates, "candidates"}, {r.Findings, "findings"}, {r.Repaired, "repaired"}, {r.Marked, "marked"},
 		{int64(r.PartitionsDone), "partitions done"},
 	} {
 		if c.n != 0 {

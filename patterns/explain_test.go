@@ -25,18 +25,14 @@ func TestExplain(t *testing.T) {
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: counted.ClientOptions}))
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
-	table := a.Table(s.TableName(t))
-	if err := table.Create(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := queue.Create(ctx); err != nil {
-		t.Fatal(err)
-	}
+	table, tags := a.Table(s.TableName(t)), a.Table(s.TableName(t))
+	harness.Check(t, table.Create(ctx), tags.Create(ctx), queue.Create(ctx))
 	near := intrapartition.NewIndex("near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
 	far := interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true, Unique: true})
-	r := harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[staff]{Rows: compoundkey.Starting("id"), Key: func(v *staff) tables.Key {
+	schema := patterns.Schema[staff]{Rows: compoundkey.Starting("id"), Key: func(v *staff) tables.Key {
 		return tables.Key{Partition: v.Department, Row: compoundkey.Join("id", compoundkey.Int(v.ID, 6))}
-	}}, near, far))
+	}}
+	r := harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, near, far))
 	explained := func(kind driver.ChangeKind, v *staff, want ...string) {
 		t.Helper()
 		counter.Reset()
@@ -54,21 +50,38 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	v := &staff{Department: "Sales", ID: 1, Email: "a@contoso.com"}
+	const mark, write, settle = "1 to mark copies, at the same time", "1 entity group transaction", "1 to settle copies, in the background"
 	explained(driver.ChangeInsert, v, "id_000001 insert must not exist", "near_a@contoso.com insert must not exist",
-		"far: far_Sales\ta@contoso.com",
-		"1 intent put", "1 outside keys reserved", "1 entity group transaction", "1 outside keys reconciled", "1 read again", "1 intent deleted")
-	if err := r.Insert(ctx, v); err != nil {
-		t.Fatal(err)
+		"far: far_Sales\ta@contoso.com", mark, write, settle)
+	sends := func(want int, err error) {
+		t.Helper()
+		if n := counter.Count(); err != nil || n != want {
+			t.Errorf("%d requests, want %d; %v", n, want, err)
+		}
+		counter.Reset()
 	}
+	sends(3, r.Insert(ctx, v))
 	v.Email = "b@contoso.com"
 	explained(driver.ChangeReplace, v, "id_000001 replace unchanged", "near_b@contoso.com insert must not exist", "near_a@contoso.com delete must exist",
-		"far: far_Sales\ta@contoso.com", "far: far_Sales\tb@contoso.com",
-		"1 intent put", "1 outside keys reserved", "1 entity group transaction", "2 outside keys reconciled", "1 read again", "1 intent deleted")
-	explained(driver.ChangeDelete, v, "id_000001 delete unchanged", "near_a@contoso.com delete must exist",
-		"far: far_Sales\ta@contoso.com",
-		"1 intent put", "1 entity group transaction", "1 outside keys reconciled", "1 read again", "1 intent deleted")
+		"far: far_Sales\ta@contoso.com", "far: far_Sales\tb@contoso.com", mark, write, settle)
+	sends(3, r.Replace(ctx, v))
+	explained(driver.ChangeDelete, v, "id_000001 delete unchanged", "near_b@contoso.com delete must exist",
+		"far: far_Sales\tb@contoso.com", mark, write, settle)
+	sends(3, r.Delete(ctx, v))
 	_, err := r.Explain(ctx, driver.ChangeMerge, v)
 	harness.WantKind(t, err, tables.ErrInvalid)
 	_, err = r.Explain(ctx, driver.ChangeReplace, &staff{Department: "Sales", ID: 2})
 	harness.WantKind(t, err, tables.ErrInvalid)
+
+	// Copies in two partitions are marked at the same time; other effects outside have an intent, and what needs no mark is not marked.
+	badge := interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{Project: []string{"Name"}})
+	far = interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
+	r = harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, badge, far, &marks{tags}))
+	v = &staff{Department: "Sales", ID: 3, Email: "c@contoso.com", Badge: "B3", Tag: "new"}
+	explained(driver.ChangeInsert, v, "id_000003 insert must not exist", "badge: badge\tB3", "far: far\tc@contoso.com", "marks: new",
+		"1 intent put", "2 to mark copies, at the same time", "1 single write", "2 to settle copies, in the background", "1 outside keys reconciled", "1 read again", "1 intent deleted")
+	harness.Check(t, r.Insert(ctx, v))
+	v.Age++
+	explained(driver.ChangeReplace, v, "id_000003 replace unchanged", "far: far\tc@contoso.com", "marks: new",
+		"1 intent put", mark, "1 single write", settle, "1 outside keys reconciled", "1 read again", "1 intent deleted")
 }

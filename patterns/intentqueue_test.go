@@ -1,6 +1,7 @@
 package patterns_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -16,7 +17,8 @@ import (
 type queueless struct{}
 
 func (queueless) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "queueless", Outside: &driver.Outside[person]{Copies: func(*person) ([]driver.OutsideCopy, error) { return nil, nil }}}, nil
+	return driver.Implementation[person]{Name: "queueless", OutsideKeys: func(context.Context, *driver.Change[person]) ([]string, error) { return nil, nil },
+		Reconcile: driver.ReconcileEach(func(context.Context, *driver.Reconciliation[person]) error { return nil })}, nil
 }
 
 // TestPatternWithoutQueue: the author of a pattern, or the program, says where intents go.

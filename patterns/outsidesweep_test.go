@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"testing"
 	"time"
 
@@ -32,6 +31,7 @@ type composed struct {
 	repo   *patterns.Repository[person]
 	queue  *eventual.Queue
 	copies *tables.Table
+	index  *interpartition.Index[person]
 	spill  *spilled
 }
 
@@ -47,11 +47,11 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 		return nil, err
 	}
 	key := func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
-	everywhere := interpartition.NewIndex("everywhere", key, &interpartition.Options[person]{
+	c.index = interpartition.NewIndex("everywhere", key, &interpartition.Options[person]{
 		Table:   c.copies,
 		Project: []string{"Name"},
 	})
-	c.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), c.queue), personSchema(), everywhere,
+	c.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), c.queue), personSchema(), c.index,
 		&sealed{property: "Salary", key: w.key}, intrapartition.NewIndex("email", key, nil), halved{}, c.spill, &tally{})
 	return c, err
 }
@@ -79,7 +79,7 @@ func (w *composedWorld) drain(ctx context.Context, s *storagetest.Service) error
 }
 
 // check returns the text of the only person, "" for none, or what does not fit together: rows, halves, tally, blobs, and the
-// copy in the other table with its claim.
+// copy in the other table, which is settled and right, or marked.
 func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (string, error) {
 	state, err := w.state(ctx, s)
 	if err != nil {
@@ -89,29 +89,27 @@ func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (stri
 	if err != nil {
 		return "", err
 	}
+	now, err := c.repo.Get(ctx, personSchema().Key(ann()))
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
+		return "", err
+	}
 	rows, err := readStored(ctx, c.copies, "")
 	if err != nil {
 		return "", err
 	}
-	found, wanted := map[string]string{}, map[string]string{}
 	for key, row := range rows {
-		switch {
-		case row["_tpReserved"] != "":
-			return "", fmt.Errorf("row %v is reserved", key)
-		case row["_tpClaim"] != "":
-			found["claim of "+unquoted(row["_tpClaim"])] = unquoted(row["_tpPrimary"])
-		default:
-			found[key.Row] = unquoted(row["Name"]) + " " + unquoted(row["_tpVersion"])
+		if row["_tpMark"] == "" && (now == nil || key.Row != now.Email || unquoted(row["Name"]) != now.Name) {
+			return "", fmt.Errorf("the settled copy %v is %v, of %+v", key, row, now)
 		}
 	}
-	switch p, err := c.repo.Get(ctx, personSchema().Key(ann())); {
-	case err == nil:
-		wanted[p.Email], wanted["claim of "+p.Email] = p.Name+" "+string(p.ETag), p.Key().Row
-	case !errors.Is(err, tables.ErrNotFound):
-		return "", err
-	}
-	if !maps.Equal(found, wanted) {
-		return "", fmt.Errorf("the other table has %q, and should have %q", found, wanted)
+	for _, p := range []*person{ann(), changedAnn()} {
+		found, err := c.index.Get(ctx, compoundkey.String(p.Email))
+		switch wanted := now != nil && now.Email == p.Email; {
+		case err != nil && !errors.Is(err, tables.ErrNotFound):
+			return "", err
+		case wanted != (err == nil) || wanted && found.Name != now.Name:
+			return "", fmt.Errorf("under %s there is %+v, %v, and the entity is %+v", p.Email, found, err, now)
+		}
 	}
 	return state, nil
 }

@@ -183,7 +183,7 @@ func (b *rebuildPage) fillCopies(ctx context.Context, a *area, lacks []*lack) er
 	}
 	err := b.r.Agree(ctx, b.op, a.table, b.id, sites)
 	if err == nil {
-		err = b.r.Settle(ctx, b.op, a.table, false, sites)
+		err = b.r.Settle(ctx, b.op, a.table, false, sites, nil)
 	}
 	for i, s := range sites {
 		if of[i].written = of[i].written || s.Mark != ""; s.Err != nil {

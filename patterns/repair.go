@@ -22,22 +22,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// repairAll repairs findings: first those with spurious rows, which may block the other repairs. It repairs
-// findings in groups, and those that remain one by one, concurrently.
+// repairAll repairs findings: first those with spurious rows in the partition, which may block the other repairs, and last those with
+// spurious rows elsewhere, since such a row may be the copy that another entity lacks. It repairs findings in groups, and those that remain
+// one by one, concurrently.
 func (v *verifier) repairAll(ctx context.Context, findings []*finding) error {
-	var spurious, rest []*finding
+	var spurious, rest, elsewhere []*finding
 	for _, f := range findings {
 		switch {
 		case f.Kind == Undecodable:
 			f.NotRepaired = f.Err
 		case v.options.DryRun:
+		case f.Kind == Spurious && len(v.areas[f.site.area].outside) > 0:
+			elsewhere = append(elsewhere, f)
 		case f.Kind == Spurious:
 			spurious = append(spurious, f)
 		default:
 			rest = append(rest, f)
 		}
 	}
-	for _, group := range [][]*finding{spurious, rest} {
+	for _, group := range [][]*finding{spurious, rest, elsewhere} {
 		err := v.repairSets(ctx, group)
 		if err == nil {
 			alone := slices.DeleteFunc(slices.Clone(group), func(f *finding) bool { return f.Repaired })
@@ -193,7 +196,6 @@ func (v *verifier) agree(ctx context.Context, f *finding) error {
 
 // agreeTogether makes rows of one table agree with their entities.
 func (v *verifier) agreeTogether(ctx context.Context, all []*finding) error {
-	table := v.areas[all[0].site.area].table
 	sites := make([]*engine.Site, len(all))
 	for i, f := range all {
 		key, err := driver.SplitKey(f.site.place)
@@ -202,16 +204,30 @@ func (v *verifier) agreeTogether(ctx context.Context, all []*finding) error {
 		}
 		sites[i] = &engine.Site{Key: key, Entity: f.Entity}
 	}
-	if err := v.r.Agree(ctx, v.op, table, v.id, sites); err != nil {
-		return err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	err := v.agreeAll(ctx, all[0].site.area, sites)
 	for i, s := range sites {
-		all[i].Repaired, all[i].NotRepaired = s.Err == nil, s.Err
-		if s.Mark != "" && len(v.marked) < mostMarked {
-			v.marked = append(v.marked, &markedSite{s, table, time.Now()})
+		all[i].Repaired, all[i].NotRepaired = err == nil && s.Err == nil, s.Err
+	}
+	return err
+}
+
+// mostAgreed is the number of rows, and of entities, that are read together to compare them.
+const mostAgreed = 1000
+
+// agreeAll makes rows of one area agree with their entities, and notes those that it has marked.
+func (v *verifier) agreeAll(ctx context.Context, at int, all []*engine.Site) error {
+	table := v.areas[at].table
+	for sites := range slices.Chunk(all, mostAgreed) {
+		if err := v.r.Agree(ctx, v.op, table, v.id, sites); err != nil {
+			return err
 		}
+		v.mu.Lock()
+		for _, s := range sites {
+			if s.Mark != "" && len(v.marked) < mostMarked {
+				v.marked = append(v.marked, &markedSite{s, table, time.Now()})
+			}
+		}
+		v.mu.Unlock()
 	}
 	return nil
 }
@@ -239,7 +255,7 @@ func (v *verifier) settleMarked(ctx context.Context) error {
 			}
 		}
 		v.marked = rest
-		if err := v.r.Settle(ctx, v.op, table, true, sites); err != nil {
+		if err := v.r.Settle(ctx, v.op, table, true, sites, nil); err != nil {
 			return err
 		}
 	}

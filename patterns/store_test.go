@@ -12,7 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
-	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -118,23 +117,28 @@ func TestStoreCreateGoesOn(t *testing.T) {
 // TestStoreRunFinishes: what a process has left that died after its commit, another one with the same store finishes.
 func TestStoreRunFinishes(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-		faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.DiesBefore)) // the index row and its claim
-		dying := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, faulty), "contoso", nil))
-		persons, _ := personsIn(t, dying)
+		faulty, _ := s.Faulty(storagetest.InjectorFunc(func(c storagetest.Call) storagetest.Fault {
+			if c.Kind == storagetest.InsertEntity && c.Resource == "Notes" {
+				return storagetest.DiesBefore
+			}
+			return nil
+		}))
+		persons, _ := notedPersons(t, harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, faulty), "contoso", nil)))
 		other := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
-		_, byEmail := personsIn(t, other)
+		_, notes := notedPersons(t, other)
 		if err := other.Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		_ = persons.Insert(t.Context(), ann()) // whatever the dead process would have been told
-		_, err := byEmail.In("red").Get(t.Context(), compoundkey.String("ann@contoso.com"))
-		harness.WantKind(t, err, tables.ErrNotFound)
+		if notes.has(t, ann().Email) {
+			t.Fatal("the process did not die")
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- eventual.Run(ctx, other, nil) }()
 		time.Sleep(5 * time.Minute)
-		if found, err := byEmail.In("red").Get(t.Context(), compoundkey.String("ann@contoso.com")); err != nil || found.Name != "Ann" {
-			t.Errorf("the index has %v, %v", found, err)
+		if !notes.has(t, ann().Email) {
+			t.Error("there is no note")
 		}
 		stop()
 		if err := <-ended; err != nil {
@@ -161,31 +165,28 @@ func TestStoreRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
-	_, err := patterns.NewRepository(account.Table("Persons"), personSchema(), outside)
+	_, err := patterns.NewRepository(account.Table("Persons"), personSchema(), &mailNotes{"notes", account.Table("Notes")})
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Store.Table") {
-		t.Errorf("an index outside on a table of no store: %v", err)
+		t.Errorf("effects outside on a table of no store: %v", err)
 	}
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
 	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
-	harness.WantKind(t, eventual.Run(t.Context(), store, nil), tables.ErrWiring) // nothing has effects outside
+	harness.WantKind(t, eventual.Run(t.Context(), store, nil), tables.ErrWiring) // nothing has effects that need the queue
 }
 
-// TestStoreWithoutQueues: an account without a queue endpoint serves repositories whose patterns stay in the partition.
+// TestStoreWithoutQueues: an account without a queue endpoint serves repositories whose patterns need no queue, such as indexes.
 func TestStoreWithoutQueues(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: storeAccount(t, s).Endpoints().Table},
 		s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
-	email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), email))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), emailIndex(), interpartition.NewIndex("mail", emailPart, nil)))
 	if err := errors.Join(store.Create(t.Context()), repo.Insert(t.Context(), ann())); err != nil {
 		t.Fatal(err)
 	}
-	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
-	_, err := patterns.NewRepository(store.Table("Others"), personSchema(), outside)
+	_, err := patterns.NewRepository(store.Table("Others"), personSchema(), &mailNotes{"notes", store.Table("Notes")})
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "queue endpoint") {
-		t.Errorf("an index outside: %v", err)
+		t.Errorf("effects outside: %v", err)
 	}
 }
 
@@ -224,7 +225,7 @@ func TestStoreThatNobodyMade(t *testing.T) {
 // TestInsertBeforeCreate: the error of a missing queue or table says that Store.Create creates it.
 func TestInsertBeforeCreate(t *testing.T) {
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
-	persons, _ := personsIn(t, store)
+	persons, _ := notedPersons(t, store)
 	err := persons.Insert(t.Context(), ann())
 	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "create the queue with Store.Create") {
 		t.Errorf("without a queue: %v", err)

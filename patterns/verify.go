@@ -39,7 +39,7 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	ctx, span := (*core.Account)(r.Table.Account()).Telemetry().Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err = telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(err) }()
-	if err = v.run(pace.With(ctx, v.options.RowsPerSecond)); err == nil {
+	if err = v.run(pace.With(ctx, v.options.RowsPerSecond), phaseDone); err == nil {
 		err = v.settleMarked(ctx)
 	}
 	report := v.report()
@@ -92,7 +92,7 @@ func (v *verifier) progressed() {
 // report returns the counts of the run, and the token of its last checkpoint.
 func (v *verifier) report() tables.Report {
 	s := &v.state
-	p := tables.Report{Read: s.Entities, Rows: s.Rows, Candidates: s.Candidates, Findings: s.Findings, Repaired: s.Repaired,
+	p := tables.Report{Read: s.Entities, Rows: s.Rows, Candidates: s.Candidates, Findings: s.Findings, Repaired: s.Repaired, Marked: s.Marked,
 		Elapsed: time.Since(v.began), Resume: v.options.Resume}
 	switch {
 	case v.checkpoint.Phase == phaseDone:
@@ -142,11 +142,12 @@ type verifier struct {
 	op      string
 	options JobOptions
 	areas   []area
-	scope   map[string]bool   // the entities' partitions, nil for all
-	near    bool              // the near area is verified
-	locks   sharedlocks.Locks // for Repair and Rebuild
-	id      string            // of the marks that the run writes
-	mu      sync.Mutex        // for marked
+	scope   map[string]bool                           // the entities' partitions, nil for all
+	near    bool                                      // the near area is verified
+	locks   sharedlocks.Locks                         // for Repair and Rebuild
+	id      string                                    // of the marks that the run writes
+	mu      sync.Mutex                                // for marked
+	differ  func(context.Context, []*candidate) error // gets the candidates of the second scans
 
 	state    verifyState
 	failures []*finding // findings of rows and facts that cannot be read, not yet passed to the caller
@@ -164,6 +165,7 @@ func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) 
 		return nil, errs.Wiringf(op, r.Table.Name(), "%w", err)
 	}
 	v := &verifier{r: r, op: op, options: options, id: tablerow.NewWriteID(), areas: []area{{table: r.Table}}, began: time.Now()}
+	v.differ = v.confirm
 	if options.Partitions != nil {
 		v.scope = map[string]bool{}
 		for _, p := range options.Partitions {
@@ -271,6 +273,8 @@ type page struct {
 	facts    []noted
 	rows     int64
 	entities int64
+	marked   int64
+	copies   stocks
 	failures []*finding
 }
 
@@ -329,6 +333,8 @@ func (v *verifier) take(pg *page, at *rangescan.Range) {
 	s.Rows += pg.rows
 	v.rowsHere += pg.rows
 	s.Entities += pg.entities
+	s.Marked += pg.marked
+	s.Copies = s.Copies.with(pg.copies)
 	v.failures = append(v.failures, pg.failures...)
 	if !pg.nearby || pg.to != nil || at == nil {
 		v.count(pg, pg.facts, s.Near)
@@ -357,7 +363,7 @@ func (v *verifier) count(pg *page, facts []noted, run *partitionRun) {
 		n := &facts[i]
 		switch {
 		case pg.to != nil:
-			pg.to.count(n.value, n.fact, n.wanted)
+			pg.to.count(n)
 		case n.near:
 			run.sums.Count(n.bucket, n.value, n.wanted)
 		default:
@@ -378,18 +384,41 @@ type verifyState struct {
 	Open    map[string]bool // the partitions that are read in part, and whether they belong to Closing
 	Group   int             // next group of far's unequal buckets
 
-	Entities, Rows, Candidates, Repaired int64
-	Findings                             int64 `json:"Discrepancies"` // the name in tokens of earlier builds
+	Entities, Rows, Candidates, Repaired, Marked int64
+	Findings                                     int64 `json:"Discrepancies"` // the name in tokens of earlier builds
+
+	Copies stocks
 
 	NearFacts, ClosingFacts, FarFacts int64 // number of facts in the sums; the token has the sums after the JSON
 
 	far tally.Sums
 }
 
+// stock counts the copies of a pattern in other partitions.
+type stock struct{ Required, Stored int64 }
+
+// stocks are those of all patterns, by name.
+type stocks map[string]stock
+
+// with returns the sums of two stocks. It changes neither.
+func (s stocks) with(more stocks) stocks {
+	if len(more) == 0 {
+		return s
+	}
+	sum := maps.Clone(s)
+	if sum == nil {
+		sum = stocks{}
+	}
+	for pattern, n := range more {
+		sum[pattern] = stock{s[pattern].Required + n.Required, s[pattern].Stored + n.Stored}
+	}
+	return sum
+}
+
 // The versions of positions in JobOptions.Resume.
 const (
 	verifyVersion  = 2
-	rebuildVersion = 2
+	rebuildVersion = 3
 )
 
 // begin sets the state to the beginning of a run, or to the position in JobOptions.Resume.

@@ -188,8 +188,8 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Findi
 	d.Pattern = pattern.Name
 	var h hasher
 	switch {
-	case own == nil && p.row != nil && p.row.Own.Outside.Mark != "":
-		return false // a change is passing the key, or taking it from another entity
+	case own == nil && engine.Leads(p.row, e.key):
+		return false
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
 		return true
@@ -254,6 +254,8 @@ func wantedHeld(p *engine.Pattern, e *seenEntity, place string) (wanted *driver.
 // candidate is a site at which the scans found a difference between what is required and what is stored.
 type candidate struct {
 	site
+	wanted bool // the entity requires something there
+	old    bool // a copy is stored there whose mark is old
 
 	tag  string   // seenPlace.tag of the last read
 	etag string   // ETag of the entity at the last read, "" for none
@@ -291,6 +293,10 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 			return err
 		}
 	}
+	all, err := v.confirmOld(ctx, all)
+	if err != nil {
+		return err
+	}
 	for group := range slices.Chunk(all, atOnce) {
 		v.state.Candidates += int64(len(group))
 		if err := pagejob.Each(ctx, v.options.Concurrency, group, readable(v.inspectFirst)); err != nil {
@@ -323,6 +329,27 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 		v.progressed()
 	}
 	return nil
+}
+
+// confirmOld takes out the copies whose mark is old, which are no findings. Repair settles them.
+func (v *verifier) confirmOld(ctx context.Context, all []*candidate) (rest []*candidate, err error) {
+	old := map[int][]*engine.Site{}
+	for _, s := range all {
+		if !s.old {
+			rest = append(rest, s)
+		} else if key, err := driver.SplitKey(s.place); err == nil {
+			old[s.area] = append(old[s.area], &engine.Site{Key: key, Entity: s.entity})
+		}
+	}
+	if v.op != opRepair || v.options.DryRun {
+		return rest, nil
+	}
+	for at, sites := range old {
+		if err := v.agreeAll(ctx, at, sites); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
 }
 
 // inspectFirst reads a candidate for the first time. A difference that needs no Lag is confirmed at once.

@@ -1,17 +1,12 @@
 package patterns_test
 
 import (
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -24,6 +19,8 @@ type damage struct {
 	d     *desk
 	dice  *rand.Rand
 	wants []string
+	// marked is the number of copies that are marked; their marks are old once age was called.
+	marked int64
 }
 
 func (x *damage) want(kind patterns.FindingKind, pattern, place string, entity tables.Key) {
@@ -44,39 +41,21 @@ func badgeRow(v *staff) tables.Key { return tables.Key{Partition: "badge", Row: 
 
 func placeOf(key tables.Key) string { return key.Partition + "\t" + key.Row }
 
-// claimRow finds the claim of a copy.
-func (x *damage) claimRow(table *tables.Table, copied tables.Key) tables.Key {
-	x.t.Helper()
-	filter := fmt.Sprintf("PartitionKey eq '%s' and RowKey ge '\uFFFC' and _tpClaim eq '%s'", copied.Partition, copied.Row)
-	pager := table.Client().NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter})
-	for pager.More() {
-		page, err := pager.NextPage(x.t.Context())
-		if err != nil {
-			x.t.Fatal(err)
-		}
-		for _, body := range page.Entities {
-			row := rawRow{}
-			if err := json.Unmarshal(body, &row); err != nil {
-				x.t.Fatal(err)
-			}
-			return tables.Key{Partition: copied.Partition, Row: row["RowKey"].(string)}
-		}
+// markRow marks a row as a change that died left it; the names of the owner's properties stay if owner is nil.
+func (x *damage) markRow(table *tables.Table, key tables.Key, owner *staff) {
+	row := readRaw(x.t, table, key)
+	if row["_tpMark"] = "DEAD"; owner != nil {
+		row["_tpPartition"], row["_tpPrimary"] = owner.Department, staffKey(owner).Row
 	}
-	x.t.Fatalf("no claim of %v", copied)
-	return tables.Key{}
+	row.write(x.t, table)
+	x.marked++
 }
 
-// reserve writes a key's row as a change that died left it.
-func (x *damage) reserve(v *staff, key tables.Key, copied bool) {
-	if copied {
-		rawRow{"PartitionKey": key.Partition, "RowKey": key.Row, "_tpPartition": v.Department, "_tpPrimary": staffKey(v).Row, "_tpReserved": "R1", "_tpTerm": 1}.write(x.t, x.d.badge)
-	}
-	h := sha256.New()
-	for _, s := range []string{key.Row, v.Department, staffKey(v).Row, "R1"} {
-		fmt.Fprintf(h, "%d %s", len(s), s)
-	}
-	name := "\uFFFC" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])
-	rawRow{"PartitionKey": key.Partition, "RowKey": name, "_tpPartition": v.Department, "_tpPrimary": staffKey(v).Row, "_tpReserved": "R1", "_tpClaim": key.Row}.write(x.t, x.d.badge)
+// stranger is a colleague who does not exist, in the department of another.
+func stranger(v *staff) *staff {
+	other := *v
+	other.ID += 500_000
+	return &other
 }
 
 // set changes one property of a row.
@@ -148,14 +127,12 @@ var damages = []damageKind{
 		x.want(patterns.Spurious, "email", emailRow(v).Row, staffKey(v))
 		x.want(patterns.Missing, "mail", "mail_"+v.Department+"\tby.hand"+v.Email, staffKey(v))
 		x.want(patterns.Spurious, "mail", placeOf(mailRow(v)), staffKey(v))
-		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
 	}},
 	{"entity undecodable", func(x *damage, v *staff) {
 		x.set(x.d.table, staffKey(v), "Age", "old")
 		x.want(patterns.Undecodable, "", "", staffKey(v))
 	}},
-	{"outside copy and claim missing", func(x *damage, v *staff) {
-		deleteRaw(x.t, x.d.badge, x.claimRow(x.d.badge, badgeRow(v)))
+	{"projected copy outside missing", func(x *damage, v *staff) {
 		deleteRaw(x.t, x.d.badge, badgeRow(v))
 		x.want(patterns.Missing, "badge", placeOf(badgeRow(v)), staffKey(v))
 	}},
@@ -163,55 +140,45 @@ var damages = []damageKind{
 		deleteRaw(x.t, x.d.table, mailRow(v))
 		x.want(patterns.Missing, "mail", placeOf(mailRow(v)), staffKey(v))
 	}},
-	{"claim missing", func(x *damage, v *staff) {
-		deleteRaw(x.t, x.d.badge, x.claimRow(x.d.badge, badgeRow(v)))
-		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
-	}},
 	{"outside copy different", func(x *damage, v *staff) {
 		x.set(x.d.table, mailRow(v), "Name", "else")
 		x.want(patterns.Different, "mail", placeOf(mailRow(v)), staffKey(v))
 	}},
 	{"outside copy of another version", func(x *damage, v *staff) {
-		x.set(x.d.badge, badgeRow(v), "_tpVersion", `W/"old"`)
-		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
+		x.set(x.d.table, mailRow(v), "_tpVersion", `W/"old"`)
+		x.want(patterns.Different, "mail", placeOf(mailRow(v)), staffKey(v))
 	}},
-	{"outside copy of nobody, without a claim", func(x *damage, v *staff) {
+	{"outside copy of nobody", func(x *damage, v *staff) {
 		row := readRaw(x.t, x.d.badge, badgeRow(v))
 		row["RowKey"], row["_tpPrimary"] = "X"+v.Badge, "empid_999998"
 		row.write(x.t, x.d.badge)
 		x.want(patterns.Spurious, "badge", "badge\tX"+v.Badge, tables.Key{Partition: v.Department, Row: "empid_999998"})
+	}},
+	{"outside copy of another entity", func(x *damage, v *staff) {
+		x.set(x.d.badge, badgeRow(v), "_tpPrimary", staffKey(stranger(v)).Row)
+		x.want(patterns.Missing, "badge", placeOf(badgeRow(v)), staffKey(v))
+		x.want(patterns.Spurious, "badge", placeOf(badgeRow(v)), staffKey(stranger(v)))
+	}},
+	{"outside copy's place taken by a row that is none", func(x *damage, v *staff) {
+		rawRow{"PartitionKey": badgeRow(v).Partition, "RowKey": badgeRow(v).Row, "X": 1}.write(x.t, x.d.badge)
+		x.want(patterns.Missing, "badge", placeOf(badgeRow(v)), staffKey(v))
+	}},
+	{"outside copy marked", func(x *damage, v *staff) { x.markRow(x.d.badge, badgeRow(v), nil) }},
+	{"outside copy marked, and of an old key", func(x *damage, v *staff) {
+		row := readRaw(x.t, x.d.table, mailRow(v))
+		row["RowKey"] = "marked" + v.Email
+		row.write(x.t, x.d.table)
+		x.markRow(x.d.table, tables.Key{Partition: mailRow(v).Partition, Row: "marked" + v.Email}, nil)
+	}},
+	{"outside copy marked for another entity", func(x *damage, v *staff) {
+		x.markRow(x.d.badge, badgeRow(v), stranger(v))
+		x.want(patterns.Missing, "badge", placeOf(badgeRow(v)), staffKey(v))
 	}},
 	{"outside copy under an old key", func(x *damage, v *staff) {
 		row := readRaw(x.t, x.d.table, mailRow(v))
 		row["RowKey"] = "old" + v.Email
 		row.write(x.t, x.d.table)
 		x.want(patterns.Spurious, "mail", "mail_"+v.Department+"\told"+v.Email, staffKey(v))
-	}},
-	{"claim of another's copy", func(x *damage, v *staff) {
-		other := *v
-		other.ID += 500_000
-		key := badgeRow(v)
-		x.reserve(&other, key, false)
-		x.want(patterns.Spurious, "badge", placeOf(key), staffKey(&other))
-	}},
-	{"reservation left over", func(x *damage, v *staff) {
-		key := tables.Key{Partition: "badge", Row: "R" + v.Badge}
-		x.reserve(v, key, true)
-		x.want(patterns.Spurious, "badge", placeOf(key), staffKey(v))
-	}},
-	{"reservation not filled", func(x *damage, v *staff) {
-		deleteRaw(x.t, x.d.badge, x.claimRow(x.d.badge, badgeRow(v)))
-		x.reserve(v, badgeRow(v), true)
-		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
-	}},
-	{"reservation's row without its claim", func(x *damage, v *staff) {
-		deleteRaw(x.t, x.d.badge, x.claimRow(x.d.badge, badgeRow(v)))
-		x.set(x.d.badge, badgeRow(v), "_tpReserved", "R2")
-		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
-	}},
-	{"reservation's claim left over", func(x *damage, v *staff) {
-		x.reserve(v, badgeRow(v), false)
-		x.want(patterns.Different, "badge", placeOf(badgeRow(v)), staffKey(v))
 	}},
 	{"not in the list", func(x *damage, v *staff) {
 		row := readRaw(x.t, x.d.table, tables.Key{Partition: v.Department, Row: "roster_" + v.Tag})
@@ -233,9 +200,8 @@ var damages = []damageKind{
 	}},
 }
 
-// age lets the reservations that were written become older than their term: the term, the grace, and what the service's Date
-// leaves out.
-func (x *damage) age() { x.d.service.Wait(3 * time.Second) }
+// age lets the marks become older than any change can take: the term, the grace, and what the service's Date leaves out.
+func (x *damage) age() { x.d.service.Wait(37 * time.Second) }
 
 // harm does every kind of damage, times times, to colleagues chosen at random below n.
 func (x *damage) harm(n, departments, times int) {

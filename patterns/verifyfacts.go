@@ -46,26 +46,35 @@ func (pg *page) unreadable(table *core.Table, row *tablerow.Row) {
 
 // visitOutside records that a copy is stored.
 func (pg *page) visitOutside(at int, row *tablerow.Row) {
-	f, ok := pg.outsideFact(at, row)
-	if !pg.outside || !ok {
+	owner := tables.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}
+	if !pg.outside || !row.Own.Outside.Is || row.Own.IsShared || !pg.mine(owner) {
 		return
+	}
+	name, known := pg.areas[at].ownerName(row.Key)
+	if !known || !pg.chosen(name) {
+		return
+	}
+	f := fact{site: site{at, driver.JoinKey(row.Key), owner}, digest: pg.hash.row(row.Properties, outsideMark(row))}
+	if row.Own.Outside.Mark != "" {
+		if f.mark = markYoung; engine.Expired(row) {
+			f.mark = markOld
+		}
+	}
+	if pg.first {
+		if pg.stored(name, stock{Stored: 1}); f.mark == markOld {
+			pg.marked++
+		}
 	}
 	pg.count(&f, false)
 }
 
-// outsideFact returns the fact of a stored outside row. ok is false if the row is not one, or is not in the
-// scope.
-func (pg *page) outsideFact(at int, row *tablerow.Row) (f fact, ok bool) {
-	owner := tables.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}
-	if !row.Own.Outside.Is || row.Own.IsShared || !pg.mine(owner) {
-		return f, false
+// stored counts copies of a pattern.
+func (pg *page) stored(pattern string, n stock) {
+	if pg.copies == nil {
+		pg.copies = stocks{}
 	}
-	if _, known := pg.areas[at].ownerName(row.Key); !known {
-		return f, false
-	}
-	f.site = site{at, driver.JoinKey(row.Key), owner}
-	f.digest = pg.hash.row(row.Properties, outsideMark(row))
-	return f, true
+	sum := pg.copies[pattern]
+	pg.copies[pattern] = stock{sum.Required + n.Required, sum.Stored + n.Stored}
 }
 
 // outsideMark identifies the incarnation and version of the entity from which a copy was made. A marked copy never
@@ -248,7 +257,13 @@ func nearRows(r *engine.Engine, e *seenEntity) (rows []tablerow.Row, refusals []
 
 // wantOutside records the copies that an entity requires of one pattern.
 func (pg *page) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
+	if !pg.chosen(p.Name) {
+		return
+	}
 	copies, err := engine.CopiesOf(e.value).Outside(p)
+	if pg.first {
+		pg.stored(p.Name, stock{Required: int64(len(copies))})
+	}
 	pg.fail(Finding{Kind: Undecodable, Pattern: p.Name, Table: pg.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
 		f := fact{site: site{at, driver.JoinKey(copies[i].Key), e.key}}

@@ -47,13 +47,13 @@ type partitionRun struct {
 	sums  tally.Sums
 }
 
-// run scans, compares and reports, starting at the position in the state.
-func (v *verifier) run(ctx context.Context) error {
+// run scans, compares and reports, from the position in the state up to a phase.
+func (v *verifier) run(ctx context.Context, until phase) error {
 	steps := [...]func(context.Context) error{v.scanEntities, v.scanOutside, v.scanHeld, v.compareFar}
 	if v.scope != nil && len(v.scope) == 0 {
 		return nil
 	}
-	for v.state.Phase < phaseDone {
+	for v.state.Phase < until {
 		if err := steps[v.state.Phase](ctx); err != nil {
 			return err
 		}
@@ -205,14 +205,14 @@ func (v *verifier) compareSums(ctx context.Context, s *tally.Sums, group *int, c
 	unequal := s.Unequal()
 	size := int(max(1, v.options.openFacts*tally.Buckets/max(1, s.Facts)))
 	for from := *group * size; from < len(unequal); from = *group * size {
-		c := &collector{open: map[site]*tally.Sum{}}
+		c := &collector{open: map[site]*collected{}}
 		for _, bucket := range unequal[from:min(from+size, len(unequal))] {
 			c.chosen[bucket] = true
 		}
 		if err := collect(c); err != nil {
 			return err
 		}
-		if err := v.confirm(ctx, c.candidates()); err != nil {
+		if err := v.differ(ctx, c.candidates()); err != nil {
 			return err
 		}
 		*group++
@@ -362,32 +362,52 @@ type site struct {
 type fact struct {
 	site
 	digest [16]byte
+	mark   mark
 }
+
+// mark says whether a stored copy is marked.
+type mark uint8
+
+const (
+	markNone  mark = iota
+	markYoung      // a change that has marked the copy may be under way; in any case, readers follow it
+	markOld        // no such change can commit any more
+)
 
 // collector collects the sites of some buckets at which required and stored facts differ. It drops a site as
 // soon as its required and stored facts match.
 type collector struct {
 	chosen [tally.Buckets]bool
-	open   map[site]*tally.Sum
+	open   map[site]*collected
 }
 
-func (c *collector) count(value tally.Sum, f *fact, wanted bool) {
-	s := c.open[f.site]
+// collected is what was seen of a site.
+type collected struct {
+	sum    tally.Sum
+	wanted bool
+	mark   mark
+}
+
+func (c *collector) count(n *noted) {
+	s := c.open[n.fact.site]
 	if s == nil {
-		s = &tally.Sum{}
-		c.open[f.site] = s
+		s = &collected{}
+		c.open[n.fact.site] = s
 	}
-	s.Count(value, wanted)
-	if *s == (tally.Sum{}) {
-		delete(c.open, f.site)
+	s.sum.Count(n.value, n.wanted)
+	s.wanted, s.mark = s.wanted || n.wanted, max(s.mark, n.fact.mark)
+	if s.sum == (tally.Sum{}) {
+		delete(c.open, n.fact.site)
 	}
 }
 
-// candidates returns the sites that still differ, sorted.
+// candidates returns the sites that still differ, sorted. It leaves out copies with a young mark, which are right.
 func (c *collector) candidates() []*candidate {
 	list := make([]*candidate, 0, len(c.open))
-	for at := range c.open {
-		list = append(list, &candidate{site: at})
+	for at, s := range c.open {
+		if s.mark != markYoung {
+			list = append(list, &candidate{site: at, wanted: s.wanted, old: s.mark == markOld})
+		}
 	}
 	slices.SortFunc(list, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.area, b.area), cmp.Compare(a.entity.Partition, b.entity.Partition),

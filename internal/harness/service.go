@@ -314,7 +314,7 @@ type perhapsAsync[T any] struct{ patterns.Pattern[T] }
 // Attach implements patterns.Pattern.
 func (p perhapsAsync[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	i, err := p.Pattern.Attach(host)
-	i.Async = i.Outside != nil || i.OutsideKeys != nil
+	i.Async = i.OutsideKeys != nil
 	return i, err
 }
 

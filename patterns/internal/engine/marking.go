@@ -332,13 +332,16 @@ func (m *marking) located(p *marks.Place, err error) error {
 			w = m.works[i]
 		}
 	}
-	if AsError(err) == nil {
+	of := AsError(err)
+	if of == nil {
 		return err
 	}
 	err = w.Located(PatternError(m.homes[p.Site].pattern, err, entity.ErrInvalid))
 	return errs.Amend(err, func(e *entity.Error) {
 		if Lost(e) {
 			e.Pattern = w.companionOf
+		} else if of.Table != "" {
+			e.Table, e.Key = of.Table, entity.Key(p.Key) // the table of the copies failed
 		}
 	})
 }
@@ -349,8 +352,8 @@ func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*Rest, contex
 	if s.marking = nil; m == nil {
 		return
 	}
+	m.settled = make([]tablerow.Row, len(m.places))
 	if o == marks.Committed { // before the caller goes on, and perhaps changes the entity
-		m.settled = make([]tablerow.Row, len(m.places))
 		for i := range m.places {
 			m.settled[i] = m.settle(&m.places[i])
 		}
@@ -360,7 +363,7 @@ func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*Rest, contex
 		if len(left) == 0 {
 			return
 		}
-		rest.Later(ctx, marks.Term+marks.Grace, func(ctx context.Context) {
+		rest.Later(ctx, marks.Term+marks.Grace+marks.Margin, func(ctx context.Context) {
 			for _, p := range left {
 				h := m.homes[p.Site]
 				_ = h.engine.Tidy(ctx, h.pattern, entity.Key(p.Key)) // if it fails, whoever meets the mark next tidies up

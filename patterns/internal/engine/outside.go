@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -122,7 +123,13 @@ func checkOutsideCopies(copies []driver.OutsideCopy) error {
 // OwnerOf describes the owner of a row that is in the way of a copy, for an error.
 func OwnerOf(row *tablerow.Row) error {
 	if !row.Own.Outside.Is {
-		return errors.New("a row that is not a copy of an entity has this key; delete it, or give the index another name or table")
+		return errNoCopy
 	}
-	return fmt.Errorf("entity (%q, %q) owns this key", row.Own.Outside.Partition, row.Own.Primary)
+	return ownedBy(marks.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary})
+}
+
+var errNoCopy = errors.New("a row that is not a copy of an entity has this key; delete it, or give the index another name or table")
+
+func ownedBy(owner marks.Key) error {
+	return fmt.Errorf("entity (%q, %q) owns this key", owner.Partition, owner.Row)
 }

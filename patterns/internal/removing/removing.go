@@ -107,7 +107,9 @@ func (r *Removal) Keep(table *core.Table, outside bool) func(*tablerow.Row) bool
 
 // lists reports whether an entity's own row lists copies of one of the patterns.
 func (r *Removal) lists(row *tablerow.Row) bool {
-	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return engine.NamesCopies(row.Own.Copies, p.Name) || engine.NamesElsewhere(row.Own.Copies, p.Name) })
+	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool {
+		return engine.NamesCopies(row.Own.Copies, p.Name) || engine.NamesElsewhere(row.Own.Copies, p.Name)
+	})
 }
 
 // findingOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
