@@ -87,6 +87,11 @@ func TestRestoredIndex(t *testing.T) {
 		return e
 	}
 	same()
+	harness.Check(t, to.employees.Replace(t.Context(), get("ba", 2)), to.store.Close(t.Context()))
+	if _, err := v.Restore(t.Context(), "staff", targets, &backup.Options{Existing: backup.ReplaceExisting}); err != nil {
+		t.Fatal(err)
+	}
+	same()
 	for i := range n {
 		get("b"+string(rune('a'+i)), 2)
 	}
