@@ -189,7 +189,7 @@ func (b *backing) table(ctx context.Context, index int) error {
 		ranges[i] = a.bounds[i].at
 	}
 	var failed error
-	for p, err := range scanLines(b.tables[index], ranges, b.options.Concurrency, uncopied).Pages(storing, tablescan.State{}) {
+	for p, err := range scanLines(b.tables[index], ranges, b.options.Concurrency, asStored).Pages(storing, tablescan.State{}) {
 		if err != nil {
 			failed = err
 			break

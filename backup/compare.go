@@ -19,7 +19,7 @@ import (
 )
 
 // Compare compares the rows of two tables, including the library's own properties but not ETag and Timestamp, and
-// gives each row that differs to Options.Found. Report.Read counts the rows of the first table, Rows those of both,
+// gives each row that differs to Options.Found. It takes index copies in other partitions as Copy writes them, whatever their marks. Report.Read counts the rows of the first table, Rows those of both,
 // Findings the differences. A comparison that runs concurrently with writers is not a snapshot: it may report a row
 // that changes meanwhile. Compare returns tables.ErrWiring if a table is on Azure Cosmos DB, which returns rows in no
 // order.
@@ -43,7 +43,7 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 		return tables.Report{}, err
 	}
 	ctx = pace.With(ctx, o.RowsPerSecond)
-	scan := scanLines(first, ranges, o.Concurrency, unreadable)
+	scan := scanLines(first, ranges, o.Concurrency, asCopied)
 	scan.Work = func(ctx context.Context, at rangescan.Range, p *page) error {
 		return r.compare(ctx, p.lines, second, at)
 	}
@@ -67,7 +67,7 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 // for each 1,000 rows, up to 2 more.
 func readRange(ctx context.Context, table *tables.Table, at rangescan.Range) iter.Seq2[*page, error] {
 	return func(yield func(*page, error) bool) {
-		for p, err := range scanLines(table, []rangescan.Range{at}, 1, unreadable).Pages(ctx, tablescan.State{}) {
+		for p, err := range scanLines(table, []rangescan.Range{at}, 1, asCopied).Pages(ctx, tablescan.State{}) {
 			if !yield(p.Content, err) || err != nil {
 				return
 			}
@@ -191,7 +191,7 @@ func (r *run) verify(ctx context.Context, v *Vault, table string, e *entry) (n i
 		return 0, err
 	}
 	err = v.rows(opVerify, e, lines, func(row *tablerow.Row) error {
-		if why := uncopied(row); why != nil {
+		if why := uncopied(marked(row)); why != nil {
 			return r.leaveOut(ctx, Difference{Kind: LeftOut, Table: table, Key: row.Key, Err: why})
 		}
 		n++
@@ -283,7 +283,8 @@ func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table
 				if !p.at.Covers(key) {
 					return nil
 				}
-				if why := unreadable(row); why != nil {
+				row, why := asCopied(row)
+				if why != nil {
 					return r.found(Difference{Kind: LeftOut, Table: table.Name(), Key: row.Key, Err: why})
 				}
 				lines = append(lines, line{key, appendLine(nil, key.Partition, key.Row, row.Properties)})

@@ -23,10 +23,9 @@ import (
 )
 
 // Copy copies the rows of a table into another table, of any account, with all properties unchanged,
-// including the library's own. The destination must exist. In the destination, the rows get new ETags and
-// Timestamps: if Result.Outside is not 0, run Repair afterwards. Existing rows are treated as
-// Options.Existing says. A copy that runs concurrently with writers is not a snapshot: see the package
-// comment.
+// including the library's own; only index copies in other partitions are marked: see the package comment. The
+// destination must exist. There the rows get new ETags and Timestamps. Existing rows are treated as
+// Options.Existing says. A copy that runs concurrently with writers is not a snapshot.
 //
 // Copy can be repeated, with or without Resume: rows that are in the destination already count as Unchanged, or are written again with
 // ReplaceExisting.
@@ -60,13 +59,15 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 		Table: (*core.Table)(from), Ranges: ranges, Readers: o.Concurrency, Plain: true,
 		New: func() *copied { return &copied{} },
 		Row: func(_ context.Context, p *copied, row *tablerow.Row) error {
+			row = marked(row)
 			if why := uncopied(row); why != nil {
 				p.left = append(p.left, Difference{Kind: LeftOut, Table: from.Name(), Key: row.Key, Err: why})
 				return nil
 			}
-			if p.writes = append(p.writes, w.row(row.Key, slices.Clone(row.Properties))); versioned(row.Properties) {
+			if isOutside(row) {
 				p.outside++
 			}
+			p.writes = append(p.writes, w.row(row))
 			return nil
 		},
 		Work: func(ctx context.Context, _ rangescan.Range, p *copied) error {
@@ -136,19 +137,19 @@ const (
 	maxLook = 4
 )
 
-// writer writes rows unchanged into a table.
+// writer writes rows into a table.
 type writer struct {
 	*run
 	table *tables.Table
 }
 
-// row returns the write of a row. The caller must not use properties afterwards.
-func (w *writer) row(key tables.Key, properties tables.Properties) tablerow.Row {
+// row returns the write of a row that was read and, if it must be, marked.
+func (w *writer) row(row *tablerow.Row) tablerow.Row {
 	verb := wire.VerbInsert
 	if w.options.Existing == ReplaceExisting {
 		verb = wire.VerbReplace // without an ETag, a replace inserts the row or overwrites any version
 	}
-	return tablerow.Row{Verb: verb, Key: key, Properties: properties, Plain: true}
+	return tablerow.Row{Verb: verb, Key: row.Key, Properties: slices.Clone(row.Properties), Plain: true}
 }
 
 // byKey compares writes by their keys.

@@ -16,9 +16,12 @@
 //
 // A copy or a backup that runs concurrently with writers is not a snapshot: the pages are read at different
 // times. If a change writes two rows on different pages, the result can have the new version of one and the
-// old version of the other. ETags and Timestamps are new in the destination. Index copies in other partitions
-// hold the ETag of their entity's row (_tpVersion), which is wrong after every copy. So run Repair of the
-// Store or the Repository after Copy and Restore: [Result].Outside says whether there are such rows.
+// old version of the other: then run Repair of the Store or the Repository.
+//
+// ETags and Timestamps are new in the destination. Index copies in other partitions may be outdated there, and hold the ETag of
+// their entity's row in the source. So Copy and Restore mark them: reads through them are right without Repair, and cost 1 request more until
+// Rebuild, the next change of the entity, or a read 35 s later settles them; [Result].Outside counts them. Use the destination when the job has
+// ended: a read before may remove an index copy whose entity is not there yet, which Rebuild writes again.
 //
 // # Crashes
 //

@@ -52,7 +52,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(result.Written, "row written; run Repair:", result.Outside > 0)
+	fmt.Println(result.Written, "row written; index copies in other partitions:", result.Outside)
 
 	report, err := vault.Compare(ctx, "monday", "BackupEmployees", restored, nil)
 	if err != nil {
@@ -60,7 +60,7 @@ func Example() {
 	}
 	fmt.Println(report.Findings, "differences")
 	// Output:
-	// 1 row written; run Repair: false
+	// 1 row written; index copies in other partitions: 0
 	// 0 differences
 }
 

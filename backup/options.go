@@ -174,8 +174,8 @@ func (o *Options) scope() string { return fmt.Sprintf("%q %q %q", o.Partitions, 
 type Result struct {
 	// Report counts the rows: Read in the source, Written, and Unchanged. Findings counts the differences given to Found.
 	tables.Report
-	// Outside is how many of the rows that this run has read hold the ETag of another row. They are index copies in other partitions, and
-	// the ETags are new in the destination: if Outside is not 0, run Repair of the Store or the Repository.
+	// Outside is how many of the rows that this run has read are index copies in other partitions. They are marked in the destination: reads
+	// through them are right and cost a request more, until Rebuild, the next change of the entity or a later read settles them.
 	Outside int64
 	// Blobs is the number of blobs that this run of Restore has written.
 	Blobs int64

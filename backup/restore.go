@@ -27,7 +27,7 @@ type Target struct {
 
 // Restore writes tables of a backup into existing tables, with all properties as they were, including the
 // library's own: all rows, those of Options.Partitions, or those from Options.From up to Options.Before.
-// ETags and Timestamps are new: if Result.Outside is not 0, run Repair afterwards. Existing rows are treated
+// Only index copies in other partitions are marked: see the package comment. ETags and Timestamps are new. Existing rows are treated
 // as Options.Existing says; rows of the destination that the backup does not have stay unchanged. If the
 // backup has only some partitions, or a range of keys, and Options select more, Restore returns
 // tables.ErrInvalid.
@@ -263,14 +263,15 @@ func (x *restoring) load(ctx context.Context, index int) loaded {
 		if !slices.ContainsFunc(ranges, func(r rangescan.Range) bool { return r.Covers(rangescan.Key(row.Key)) }) {
 			return nil
 		}
+		row = marked(row)
 		if why := uncopied(row); why != nil {
 			l.left = append(l.left, Difference{Kind: LeftOut, Table: t.to.table.Name(), Key: row.Key, Err: why})
 			return nil
 		}
-		if versioned(row.Properties) {
+		if isOutside(row) {
 			l.outside++
 		}
-		all = append(all, t.to.row(row.Key, slices.Clone(row.Properties)))
+		all = append(all, t.to.row(row))
 		return nil
 	})
 	l.writes = all

@@ -84,15 +84,14 @@ func eachRow(lines []byte, each func(*tablerow.Row) error) error {
 	return rowreader.NewPlain(lines).Lines(each)
 }
 
-// scanLines returns a scan of a table whose pages have the rows as lines.
-//
-// usable returns why a row is left out, or nil.
-func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, usable func(*tablerow.Row) error) tablescan.Scan[*page] {
+// scanLines returns a scan of a table whose pages have the rows as lines. as returns the row to make a line of, or why the row is left out.
+func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, as func(*tablerow.Row) (*tablerow.Row, error)) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{
 		Table: (*core.Table)(table), Ranges: ranges, Readers: readers, Plain: true,
 		New: func() *page { return &page{} },
 		Row: func(_ context.Context, p *page, row *tablerow.Row) error {
-			if why := usable(row); why != nil {
+			row, why := as(row)
+			if why != nil {
 				p.left = append(p.left, Difference{Kind: LeftOut, Table: table.Name(), Key: row.Key, Err: why})
 				return nil
 			}
@@ -134,6 +133,9 @@ func uncopied(row *tablerow.Row) error {
 	return nil
 }
 
+// asStored returns a row as a backup stores it, or why it does not.
+func asStored(row *tablerow.Row) (*tablerow.Row, error) { return row, uncopied(row) }
+
 // differing returns the names of the properties in which two lines differ; not all of them if a line cannot be read.
 func differing(a, b []byte) []string {
 	all := map[string]tables.Value{}
@@ -158,5 +160,23 @@ func differing(a, b []byte) []string {
 	return names
 }
 
-// versioned reports whether a row holds the ETag of another row. In a copy of the table that ETag is wrong.
-func versioned(properties tables.Properties) bool { return properties.Has(rows.Version) }
+// mark is the mark of the index copies that Copy and Restore write.
+const mark = "backup"
+
+// isOutside reports whether a row is a copy of an entity in another partition.
+func isOutside(row *tablerow.Row) bool { return row.Properties.Has(rows.Partition) }
+
+// marked returns a row as Copy and Restore write it: a copy of an entity in another partition is marked, so that readers follow it to the entity. What
+// it holds may be outdated, and the ETags are those of the source.
+func marked(row *tablerow.Row) *tablerow.Row {
+	if !isOutside(row) {
+		return row
+	}
+	left := slices.DeleteFunc(slices.Clone(row.Properties), func(p tables.Property) bool {
+		return p.Name == rows.Version || p.Name == rows.Mark || p.Name == rows.Acquirer || p.Name == rows.Base
+	})
+	return row.With(append(left, tables.Property{Name: rows.Mark, Value: tables.String(mark)}))
+}
+
+// asCopied returns a row as Copy writes it, so that Compare finds no difference after a Copy; or why the row cannot be read.
+func asCopied(row *tablerow.Row) (*tablerow.Row, error) { return marked(row), unreadable(row) }

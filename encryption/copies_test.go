@@ -118,14 +118,10 @@ func (x *lookups) reads(ctx context.Context, number string) map[string]func() (*
 		"far GetFull":      func() (*employee, error) { return x.far.In("Sales").GetFull(ctx, part) },
 		"far Range":        func() (*employee, error) { return first(x.far.In("Sales").Range(ctx, compoundkey.Exactly(part))) },
 		"far projection":   func() (*employee, error) { return query(x.far.Query(compoundkey.Exactly(part))) },
-		"far Verified":     func() (*employee, error) { return x.far.In("Sales").Verified().Get(ctx, part) },
-		"far Verified Range": func() (*employee, error) {
-			return first(x.far.In("Sales").Verified().Range(ctx, compoundkey.Exactly(part)))
-		},
-		"farlean Get":     func() (*employee, error) { return x.farLean.In("Sales").Get(ctx, part) },
-		"farlean GetFull": func() (*employee, error) { return x.farLean.In("Sales").GetFull(ctx, part) },
-		"farlean Range":   func() (*employee, error) { return first(x.farLean.In("Sales").Range(ctx, compoundkey.Exactly(part))) },
-		"list Find":       func() (*employee, error) { return first(x.list.In("Sales").Find(ctx, part, nil)) },
+		"farlean Get":      func() (*employee, error) { return x.farLean.In("Sales").Get(ctx, part) },
+		"farlean GetFull":  func() (*employee, error) { return x.farLean.In("Sales").GetFull(ctx, part) },
+		"farlean Range":    func() (*employee, error) { return first(x.farLean.In("Sales").Range(ctx, compoundkey.Exactly(part))) },
+		"list Find":        func() (*employee, error) { return first(x.list.In("Sales").Find(ctx, part, nil)) },
 	}
 }
 

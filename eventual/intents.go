@@ -133,7 +133,7 @@ func (r *runner) Register(repository string, reconcile func(context.Context, int
 // can: it deletes the message, or makes the message visible to the workers if effects are left to them.
 // Requests: 2, and those of the change.
 //
-// If the change was certainly not committed, apply removes the reservations that the change may have left. If
+// If the change was certainly not committed, apply removes what the change may have prepared, such as a blob. If
 // the outcome is unknown, the message stays hidden until its visibility timeout is over: by then all requests
 // of the change have arrived.
 func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
@@ -399,12 +399,12 @@ func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
 // poison queue, only the account's log shows the failure. A log line names the pattern and the table, and says
 // what to do.
 
-// logEffect logs that a writer could not apply an effect of a change or, if committed is false, could not free
-// what the change had reserved.
+// logEffect logs that a writer could not apply an effect of a change or, if committed is false, could not remove
+// what the change had prepared.
 func (q *queue) logEffect(ctx context.Context, intent *intents.Intent, committed bool, err error) {
 	line := telemetry.LineEffectFailed
 	if !committed {
-		line = telemetry.LineEffectNotFreed
+		line = telemetry.LineEffectNotUndone
 	}
 	about := aboutIntent(q, intent)
 	if e, ok := errors.AsType[*tables.Error](err); ok {

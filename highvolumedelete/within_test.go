@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -37,8 +38,8 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 		"lists in another": {func(table *tables.Table) patterns.Pattern[login] {
 			return indexentities.NewInTable("address", address, elsewhere(table), &indexentities.Options[login]{ByPartition: true})
 		}, true},
-		"lists in blobs": {func(table *tables.Table) patterns.Pattern[login] {
-			return indexentities.NewInBlobs("address", address, blobstorage.Container(table.Account(), "lists"), &indexentities.Options[login]{ByPartition: true})
+		"values in blobs": {func(table *tables.Table) patterns.Pattern[login] {
+			return largeentities.NewProperty[login]("Address", blobstorage.Container(table.Account(), "addresses"), nil)
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

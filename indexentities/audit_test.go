@@ -3,13 +3,9 @@ package indexentities_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"testing"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -19,10 +15,7 @@ import (
 
 // TestAudit: what must be held, what is held, in all partitions and in some, and what is held at one place.
 func TestAudit(t *testing.T) {
-	for _, w := range worlds() {
-		if w.async {
-			continue
-		}
+	for _, w := range []*world{{option: inPartition}} {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
@@ -184,7 +177,7 @@ func TestRemoveUnderFaults(t *testing.T) {
 
 // TestUnreadableLists: a list that makes no sense is told, and not taken for one.
 func TestUnreadableLists(t *testing.T) {
-	for _, o := range options {
+	for _, o := range []option{inPartition} {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
@@ -236,39 +229,7 @@ func TestUnreadableLists(t *testing.T) {
 
 // spoil puts what is no list in the place of that of Jones.
 func (w *world) spoil(ctx context.Context, p *process) error {
-	if w.option == inBlobs {
-		_, err := blobstorage.Container(p.account, w.container).NewBlockBlobClient(w.placeOf("Jones")).UploadBuffer(ctx, []byte("Sales\tempid"), nil)
-		return err
-	}
 	row := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "lastname_Jones"}}
-	if w.option == outside {
-		row.Key = tables.Key{Partition: "lastname_Sales", Row: "Jones"}
-	}
 	row.Set("Keys", tables.String("empid"))
 	return p.lists.Entities().Insert(ctx, row)
-}
-
-// TestMissingContainer is an error like any other, and no empty list.
-func TestMissingContainer(t *testing.T) {
-	ctx, s := context.Background(), storagetest.Open(t)
-	w := (&world{option: inBlobs}).open(t, s)
-	w.container = s.ContainerName(t)
-	p := harness.Must[*process](t)(w.start(s))
-	var e *tables.Error
-	if _, err := p.index.In("Sales").Keys(ctx, compoundkey.String("Jones")); !errors.As(err, &e) || e.Code != "ContainerNotFound" {
-		t.Errorf("Keys: %v", err)
-	}
-	if err := p.repo.Insert(ctx, with(1, "Jones")); err != nil {
-		t.Fatal(err)
-	}
-	if n := harness.Must[int](t)(p.queue.Length(ctx)); n != 1 {
-		t.Errorf("%d messages", n)
-	}
-	_ = harness.Must[container.CreateResponse](t)(blobstorage.Container(p.account, w.container).Create(ctx, nil))
-	if err := drainNow(ctx, p); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := w.check(ctx, s); err != nil || fmt.Sprint(found) != fmt.Sprint(map[tables.Key]string{at(1): "Jones: first"}) {
-		t.Errorf("%v, %v", found, err)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -29,7 +28,7 @@ func employeeKey(e *Employee) tables.Key {
 
 func lastName(e *Employee) compoundkey.Part { return compoundkey.String(e.LastName) }
 
-// Lists in the entities' own partition, the guide's option 2: never out of step, and no queue is needed.
+// Lists in the entities' own partition, the guide's option 2: never out of step.
 func Example() {
 	ctx, store := context.Background(), newStore("employees")
 	byName := indexentities.NewInPartition("lastname", func(e *Employee) compoundkey.Part {
@@ -77,7 +76,7 @@ func ExampleNewInTable() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil { // the two tables, and the queue of intents
+	if err := store.Create(ctx); err != nil { // the two tables
 		log.Fatal(err)
 	}
 	hire(ctx, employees)
@@ -91,21 +90,21 @@ func ExampleNewInTable() {
 	// [{Marketing empid_000007} {Sales empid_000152} {Sales empid_000223}]
 }
 
-// A blob for each tag, the guide's option 1: lists of any length.
-func ExampleNewInBlobs() {
+// An entity is in the list of each of its tags, whatever their case.
+func ExampleNewInTable_severalValues() {
 	ctx, store := context.Background(), newStore("tags")
-	byTag := indexentities.NewInBlobs("tag", func(e *Employee) []compoundkey.Part {
+	byTag := indexentities.NewInTable("tag", func(e *Employee) []compoundkey.Part {
 		var values []compoundkey.Part
 		for _, tag := range e.Tags {
 			values = append(values, compoundkey.Fold(tag))
 		}
 		return values
-	}, blobstorage.Open(store, "employees-by-tag"), nil)
+	}, nil, nil)
 	employees, err := patterns.NewRepository(store.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byTag)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil { // the table, the container, and the queue of intents
+	if err := store.Create(ctx); err != nil { // the table
 		log.Fatal(err)
 	}
 	hire(ctx, employees)

@@ -4,6 +4,3 @@ import "github.com/tablepatterns/tablepatterns/tables"
 
 // EncodeIDs is for tests that need long lists at once: what a row of a list holds.
 func EncodeIDs(ids []string) tables.Properties { return encodeIDs(ids) }
-
-// EncodeLines is EncodeIDs for blobs.
-func EncodeLines(ids []string) []byte { return encodeLines(ids) }

@@ -2,25 +2,40 @@ package indexentities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Keys returns the sorted keys of the entities that have a value; none if no entity has it. value has the form
-// that the value function returns, such as compoundkey.String of a text. Requests: 1.
+// that the value function returns, such as compoundkey.String of a text. Requests: 1; with NewInTable 1 for each
+// 1,000 keys, and 1 for each key that is being changed.
 func (x *Index[T]) Keys(ctx context.Context, value compoundkey.Part) ([]tables.Key, error) {
 	const op = "Keys"
 	place, err := x.place(op, value)
 	if err != nil {
 		return nil, err
 	}
-	return x.keysAt(ctx, op, place)
+	return x.some(ctx, op, place, nil, 0)
+}
+
+// some returns keys of a list that are after a key, nil for all, at most so many, 0 for all.
+func (x *index[T]) some(ctx context.Context, op, place string, after *tables.Key, most int) ([]tables.Key, error) {
+	keys := []tables.Key{}
+	for key, err := range x.shelves.keys(ctx, place, after, most) {
+		if err != nil {
+			return nil, x.failed(op, err)
+		}
+		if keys = append(keys, key); len(keys) == most {
+			break
+		}
+	}
+	return keys, nil
 }
 
 // place names the list of a value in the group that the caller has chosen.
@@ -36,21 +51,6 @@ func (x *Index[T]) place(op string, value compoundkey.Part) (string, error) {
 	return place, x.failed(op, err)
 }
 
-// keysAt reads a list.
-func (x *index[T]) keysAt(ctx context.Context, op, place string) ([]tables.Key, error) {
-	ids, err := x.shelves.load(ctx, place)
-	if err != nil {
-		return nil, x.failed(op, err)
-	}
-	keys := make([]tables.Key, len(ids))
-	for i, id := range ids {
-		if keys[i], err = x.shelves.keyOf(place, id); err != nil {
-			return nil, x.failed(op, &tables.Error{Kind: tables.ErrGarbled, Err: err})
-		}
-	}
-	return keys, nil
-}
-
 // FindOptions are the options of Find; nil is the same as the zero value.
 type FindOptions struct {
 	// Concurrency is the number of entities read at once (default 8).
@@ -59,8 +59,8 @@ type FindOptions struct {
 
 // Find yields the entities that have a value, in the order of their keys. It reads each entity's current version, and
 // skips it if it is deleted or has another value. For a row that does not fit the type it yields tables.ErrGarbled
-// with Error.OfRow, and the loop can continue; any other error is yielded once, as the last element. Requests: 1, and
-// 1 for each key, FindOptions.Concurrency at once.
+// with Error.OfRow, and the loop can continue; any other error is yielded once, as the last element. Requests: those of
+// Keys, and 1 for each key, FindOptions.Concurrency at once.
 func (x *Index[T]) Find(ctx context.Context, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
 	const op = "Find"
 	return func(yield func(*T, error) bool) {
@@ -69,13 +69,33 @@ func (x *Index[T]) Find(ctx context.Context, value compoundkey.Part, options *Fi
 			yield(nil, err)
 			return
 		}
-		keys, err := x.keysAt(ctx, op, place)
-		if err != nil {
-			yield(nil, err)
-			return
+		var batch []tables.Key
+		found := func() bool {
+			for v, err := range x.follow(ctx, place, batch, options) {
+				if !yield(v, err) || err != nil && !ofRow(err) {
+					return false
+				}
+			}
+			batch = batch[:0]
+			return true
 		}
-		x.follow(ctx, place, keys, options)(yield)
+		for key, err := range x.shelves.keys(ctx, place, nil, 0) {
+			if err != nil {
+				yield(nil, x.failed(op, err))
+				return
+			}
+			if batch = append(batch, key); len(batch) == tables.MaxPageSize && !found() {
+				return
+			}
+		}
+		found()
 	}
+}
+
+// ofRow reports whether an error is of one row, so that the others can be read.
+func ofRow(err error) bool {
+	e, ok := errors.AsType[*tables.Error](err)
+	return ok && e.OfRow
 }
 
 // follow yields the entities of a list that still belong to it.
@@ -121,26 +141,20 @@ func (x *Index[T]) Page(ctx context.Context, value compoundkey.Part, size int, t
 	if err != nil {
 		return page, x.failed(op, err)
 	}
-	keys, err := x.keysAt(ctx, op, place)
+	keys, err := x.some(ctx, op, place, behind, size+1)
 	if err != nil {
 		return page, err
 	}
-	from := 0
-	if behind != nil {
-		at, found := slices.BinarySearchFunc(keys, *behind, func(a, b tables.Key) int { return compoundkey.Compare(driver.JoinKey(a), driver.JoinKey(b)) })
-		if from = at; found {
-			from++
-		}
-	}
-	to := min(len(keys), from+size)
-	for v, err := range x.follow(ctx, place, keys[from:to], nil) {
+	more := len(keys) > size
+	keys = keys[:min(size, len(keys))]
+	for v, err := range x.follow(ctx, place, keys, nil) {
 		if err != nil {
 			return tables.Page[T]{}, err
 		}
 		page.Items = append(page.Items, v)
 	}
-	if to < len(keys) {
-		page.Next = continuation.Encode(pageToken{tokenVersion, x.fingerprint(place), keys[to-1].Partition, keys[to-1].Row})
+	if more {
+		page.Next = continuation.Encode(pageToken{tokenVersion, x.fingerprint(place), keys[size-1].Partition, keys[size-1].Row})
 	}
 	return page, nil
 }
@@ -180,10 +194,8 @@ func (x *index[T]) fingerprint(place string) string {
 // Value is one value of an index, with the number of its entities.
 type Value struct {
 	// Key is the value as compoundkey.Join("", value) writes it; compoundkey.Parse(Key, "", ...) reads it back.
-	Key string
-	// Count is how many keys its list holds. With NewInTable, two processes can enter an entity into a list of
-	// several rows at the same time. Count may then count the entity twice until it leaves or enters the list again.
-	Count int
+	Key   string
+	Count int // how many keys its list holds
 }
 
 // Text returns the value of an index whose value function uses compoundkey.String.
@@ -194,9 +206,8 @@ func (v Value) Text() (string, error) {
 }
 
 // Values yields the values that entities have, within a span: compoundkey.All, Prefix, Between and
-// so on. They come in the order of their keys; with blobs, in the order of the blobs' names, which differs
-// for characters above U+FFFF. An error is yielded once, as the last element. Requests: 1 for each page: of
-// at most 1,000 rows, or 5,000 blobs.
+// so on, in the order of their keys. An error is yielded once, as the last element. Requests: 1 for each page of
+// at most 1,000 rows. With NewInPartition a row is a list, with NewInTable a key of a list.
 func (x *Index[T]) Values(ctx context.Context, span compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		_, err := x.definition.Host("Values")

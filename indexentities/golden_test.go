@@ -4,16 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -66,10 +63,10 @@ func TestGoldenRows(t *testing.T) {
 	}{
 		{world{option: inPartition}, tables.Key{Partition: "Sales", Row: "lastname_O&1Brien.\uFFFCNg"},
 			"Count=2\nKeys=\"empid_000152\\nempid_000223\"\nPartitionKey=\"Sales\"\nRowKey=\"lastname_O&1Brien.\uFFFCNg\"\n_tpShared=\"lastname\"\n_tpWrite=\"ID\"\n"},
-		{world{option: outside}, tables.Key{Partition: "lastname_Sales", Row: "O&1Brien.\uFFFCNg"},
-			"Count=2\nKeys=\"Sales\\tempid_000152\\nSales\\tempid_000223\"\nPartitionKey=\"lastname_Sales\"\nRowKey=\"O&1Brien.\uFFFCNg\"\n_tpShared=\"lastname\"\n_tpWrite=\"ID\"\n"},
-		{world{option: outside, global: true}, tables.Key{Partition: "lastname", Row: "O&1Brien.\uFFFCNg"},
-			"Count=4\nKeys=\"\\tempid_000005\\nSales\\tempid_000152\\nSales\\tempid_000223\\nSales B\\tempid_000001\"\nPartitionKey=\"lastname\"\nRowKey=\"O&1Brien.\uFFFCNg\"\n_tpShared=\"lastname\"\n_tpWrite=\"ID\"\n"},
+		{world{option: outside}, tables.Key{Partition: "lastname_Sales", Row: "O&1Brien.\uFFFCNg!_Sales!_empid^1000152"},
+			"PartitionKey=\"lastname_Sales\"\nRowKey=\"O&1Brien.\uFFFCNg!_Sales!_empid^1000152\"\n_tpIncarnation=\"ID\"\n_tpPartition=\"Sales\"\n_tpPrimary=\"empid_000152\"\n_tpWrite=\"ID\"\n"},
+		{world{option: outside, global: true}, tables.Key{Partition: "lastname", Row: "O&1Brien.\uFFFCNg!_!_empid^1000005"},
+			"PartitionKey=\"lastname\"\nRowKey=\"O&1Brien.\uFFFCNg!_!_empid^1000005\"\n_tpIncarnation=\"ID\"\n_tpPartition=\"\"\n_tpPrimary=\"empid_000005\"\n_tpWrite=\"ID\"\n"},
 	} {
 		t.Run(c.String(), func(t *testing.T) {
 			s := storagetest.Open(t)
@@ -81,61 +78,6 @@ func TestGoldenRows(t *testing.T) {
 				t.Errorf("the stored format has changed:\n%s\nwant\n%s", got, c.want)
 			}
 		})
-	}
-}
-
-func TestGoldenBlobs(t *testing.T) {
-	for _, c := range []struct {
-		world
-		blob, want, count string
-	}{
-		{world{option: inBlobs}, "lastname/Sales/O&1Brien.\uFFFCNg", "Sales\tempid_000152\nSales\tempid_000223\n", "2"},
-		{world{option: inBlobs}, "lastname/O&1Brien.\uFFFCNg", "\tempid_000005\n", "1"},
-		{world{option: inBlobs}, "lastname/Sales!sB/O&1Brien.\uFFFCNg", "Sales B\tempid_000001\n", "1"},
-		{world{option: inBlobs, global: true}, "lastname/O&1Brien.\uFFFCNg", "\tempid_000005\nSales\tempid_000152\nSales\tempid_000223\nSales B\tempid_000001\n", "4"},
-	} {
-		t.Run(c.blob, func(t *testing.T) {
-			s := storagetest.Open(t)
-			w := c.world
-			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
-			goldenStaff(t, p)
-			answer, err := blobstorage.Container(p.account, w.container).NewBlobClient(c.blob).DownloadStream(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := harness.Must[[]byte](t)(io.ReadAll(answer.Body))
-			answer.Body.Close()
-			var count, home string
-			for name, value := range answer.Metadata {
-				if strings.EqualFold(name, "tpcount") {
-					count = *value
-				}
-				if strings.EqualFold(name, "tphome") {
-					home = *value
-				}
-			}
-			if string(text) != c.want || count != c.count || *answer.ContentType != "text/plain; charset=utf-8" || len(answer.Metadata) != 2 || home != homeOf(p) {
-				t.Errorf("the stored format has changed: %q, %s, %v", text, *answer.ContentType, answer.Metadata)
-			}
-		})
-	}
-}
-
-// TestGoldenPlaces pins how intents name lists: they may be on a queue while a program is replaced by the next version.
-func TestGoldenPlaces(t *testing.T) {
-	for _, o := range []option{outside, inBlobs} {
-		s := storagetest.Open(t)
-		w := (&world{option: o}).open(t, s)
-		p := harness.Must[*process](t)(w.start(s))
-		x, err := p.repo.Explain(t.Context(), driver.ChangeInsert, with(1, "O'Brien/Ng"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := map[option]string{outside: "lastname: lastname_Sales\tO&1Brien.\uFFFCNg", inBlobs: "lastname: lastname/Sales/O&1Brien.\uFFFCNg"}[o]
-		if !slices.Equal(x.Outside, []string{want}) {
-			t.Errorf("intents name %q, want %q", x.Outside, want)
-		}
 	}
 }
 

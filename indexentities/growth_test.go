@@ -2,14 +2,10 @@ package indexentities_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
-
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -21,7 +17,7 @@ import (
 // each change writes the one row that it concerns.
 func TestGrowth(t *testing.T) {
 	// As many keys as a row has room for, less a few.
-	for o, before := range map[option]int{inPartition: 34_605 - 10, outside: 23_685 - 10, inBlobs: 50_000} {
+	for o, before := range map[option]int{inPartition: 34_605 - 10} {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Simulator(t, nil)
 			w := (&world{option: o}).open(t, s)
@@ -78,16 +74,6 @@ func (w *world) fill(ctx context.Context, p *process, n int) error {
 	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = at(2*i + 1).Row
-		if w.option != inPartition {
-			ids[i] = "Sales\t" + ids[i]
-		}
-	}
-	if w.option == inBlobs {
-		count := fmt.Sprint(n)
-		home := homeOf(p)
-		_, err := blobstorage.Container(p.account, w.container).NewBlockBlobClient(w.placeOf("Jones")).UploadBuffer(ctx, indexentities.EncodeLines(ids),
-			&blockblob.UploadBufferOptions{Metadata: map[string]*string{"tpcount": &count, "tphome": &home}})
-		return err
 	}
 	partition, row, _ := strings.Cut(w.placeOf("Jones"), "\t")
 	return p.lists.Entities().Insert(ctx, &tables.Entity{Key: tables.Key{Partition: partition, Row: row}, Properties: indexentities.EncodeIDs(ids)})
@@ -96,9 +82,6 @@ func (w *world) fill(ctx context.Context, p *process, n int) error {
 // checkRows checks which rows of lists there are, the first of which is full.
 func (w *world) checkRows(t *testing.T, p *process, want ...string) {
 	t.Helper()
-	if w.option == inBlobs {
-		return
-	}
 	var rows []string
 	for row, err := range p.lists.Entities().Query().AllowTableScan().All(t.Context()) {
 		if err != nil {

@@ -9,11 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -47,36 +44,29 @@ type option string
 const (
 	inPartition option = "partition"
 	outside     option = "outside"
-	inBlobs     option = "blobs"
 )
 
-var options = []option{inPartition, outside, inBlobs}
+var options = []option{inPartition, outside}
 
 // world is where the tests' processes work: names, and how they keep employees.
 type world struct {
 	option
-	async    bool
 	global   bool // a global index: one group for all entities
 	attempts int  // Schema.MaxAttempts
 	values   func(*employee) []compoundkey.Part
 
-	table, lists, queue, container string
+	table, lists string
 }
 
 func (w *world) String() string {
-	return string(w.option) + map[bool]string{true: "-async"}[w.async] + map[bool]string{true: "-global"}[w.global]
+	return string(w.option) + map[bool]string{true: "-global"}[w.global]
 }
 
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
-	w.table, w.lists, w.queue, w.container = s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
+	w.table, w.lists = s.TableName(t), s.TableName(t)
 	p := harness.Must[*process](t)(w.start(s))
-	_, err := blobstorage.Container(p.account, w.container).Create(t.Context(), nil)
-	for _, err := range []error{err, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.lists).Create(t.Context()), p.queue.Create(t.Context())} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	harness.Check(t, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.lists).Create(t.Context()))
 	return w
 }
 
@@ -84,12 +74,9 @@ func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 type process struct {
 	account *tables.Account
 	repo    *patterns.Repository[employee]
-	queue   *eventual.Queue
 	index   *indexentities.Index[employee]
-	lists   *tables.Table // where the lists are, unless in blobs
+	lists   *tables.Table // where the lists are
 }
-
-const visibility = 10 * time.Second
 
 // byLastName leaves employees without a name out.
 func byLastName(e *employee) compoundkey.Part {
@@ -105,15 +92,8 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	queue, err := eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility})
-	if err != nil {
-		return nil, err
-	}
-	p := &process{account: account, queue: queue, lists: account.Table(w.table)}
-	values := w.values
-	if values == nil {
-		values = func(e *employee) []compoundkey.Part { return []compoundkey.Part{byLastName(e)} }
-	}
+	p := &process{account: account, lists: account.Table(w.table)}
+	values := w.valuesOf
 	options := indexentities.Options[employee]{ByPartition: !w.global}
 	switch w.option {
 	case inPartition:
@@ -125,11 +105,9 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 			p.lists = lists
 		}
 		p.index = indexentities.NewInTable("lastname", values, lists, &options)
-	case inBlobs:
-		p.index = indexentities.NewInBlobs("lastname", values, blobstorage.Container(account, w.container), &options)
 	}
 	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts}
-	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, harness.AsyncIf[employee](w.async, p.index)...)
+	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, p.index)
 	return p, err
 }
 
@@ -141,25 +119,16 @@ func (w *world) sales(p *process) *indexentities.Index[employee] {
 	return p.index.In("Sales")
 }
 
-// openQueue opens the queue as a process does.
-func (w *world) openQueue(s *storagetest.Service) (*eventual.Queue, error) {
-	p, err := w.start(s)
-	if err != nil {
-		return nil, err
+// valuesOf are the values of an employee.
+func (w *world) valuesOf(e *employee) []compoundkey.Part {
+	if w.values != nil {
+		return w.values(e)
 	}
-	return p.queue, nil
+	return []compoundkey.Part{byLastName(e)}
 }
 
-// drain lets every message appear and workers handle them, until none is left.
-func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
-	if w.option == inPartition {
-		return nil
-	}
-	return harness.Drain(ctx, s, visibility, w.openQueue)
-}
-
-// drainNow handles what is visible now.
-func drainNow(ctx context.Context, p *process) error { return harness.DrainNow(ctx, p.queue) }
+// departments are the groups that check reads.
+var departments = []string{"Sales", "Marketing", "", "Inc.", "..", "R&D 'x'"}
 
 // check holds the lists against the employees, and returns these as texts.
 func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.Key]string, error) {
@@ -167,28 +136,64 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 	if err != nil {
 		return nil, err
 	}
-	found, wanted := map[tables.Key]string{}, map[string]int{}
+	found, wanted, got, parts := map[tables.Key]string{}, map[string]int{}, map[string]int{}, map[string]compoundkey.Part{}
 	for e, err := range p.repo.Query().AllowTableScan().All(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		found[e.Key()] = textOf(e)
-		facts, err := p.audit().Expected(e)
-		if err != nil {
-			return nil, err
+		group := e.Department
+		if w.global {
+			group = ""
 		}
-		for _, fact := range facts {
-			wanted[factText(fact)]++
+		own := map[string]bool{}
+		for _, value := range w.valuesOf(e) {
+			if !value.IsZero() {
+				text := compoundkey.Join("", value)
+				parts[text], own[fmt.Sprintf("%q %q: %s", group, text, e.Key())] = value, true
+			}
+		}
+		for text := range own {
+			wanted[text]++
 		}
 	}
-	got, err := heldBy(ctx, p.audit(), driver.Scope{})
-	if err != nil {
-		return nil, err
+	for _, group := range departments {
+		if w.global && group != "" {
+			continue
+		}
+		if err := w.read(ctx, p, group, parts, got); err != nil {
+			return nil, err
+		}
 	}
 	if !maps.Equal(got, wanted) {
 		return nil, fmt.Errorf("the lists hold\n%s\nand should hold\n%s", lines(got), lines(wanted))
 	}
-	return found, nil
+	return found, harness.Clean(ctx, p.repo.Verify, nil)
+}
+
+// read adds what the lists of a group hold.
+func (w *world) read(ctx context.Context, p *process, group string, parts map[string]compoundkey.Part, to map[string]int) error {
+	x := p.index
+	if !w.global {
+		x = x.In(group)
+	}
+	for v, err := range x.Values(ctx, compoundkey.All()) {
+		if err != nil {
+			return err
+		}
+		part, known := parts[v.Key]
+		if !known {
+			return fmt.Errorf("no entity has the value %q", v.Key)
+		}
+		keys, err := x.Keys(ctx, part)
+		if err != nil || len(keys) != v.Count {
+			return fmt.Errorf("%q has %d keys, and %v, %w", v.Key, v.Count, keys, err)
+		}
+		for _, key := range keys {
+			to[fmt.Sprintf("%q %q: %s", group, v.Key, key)]++
+		}
+	}
+	return nil
 }
 
 // audit is how Verify looks at the process's lists.

@@ -8,10 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
-
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -22,21 +18,7 @@ import (
 func (w *world) writeList(t testing.TB, p *process, lines []string, count int) {
 	t.Helper()
 	ctx := t.Context()
-	if w.option == inBlobs {
-		blob := blobstorage.Container(p.account, w.container).NewBlockBlobClient("lastname/Sales/Jones")
-		there, err := blob.GetProperties(ctx, nil)
-		harness.Must[any](t)(nil, err)
-		text := strconv.Itoa(count)
-		for name := range there.Metadata {
-			if strings.EqualFold(name, "tpcount") {
-				there.Metadata[name] = &text
-			}
-		}
-		_, err = blob.Upload(ctx, streaming.NopCloser(strings.NewReader(strings.Join(lines, "\n")+"\n")), &blockblob.UploadOptions{Metadata: there.Metadata})
-		harness.Must[any](t)(nil, err)
-		return
-	}
-	key := map[option]tables.Key{inPartition: {Partition: "Sales", Row: "lastname_Jones"}, outside: {Partition: "lastname_Sales", Row: "Jones"}}[w.option]
+	key := tables.Key{Partition: "Sales", Row: "lastname_Jones"}
 	client := p.account.TableService().NewClient(p.lists.Name())
 	row := harness.Must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key))
 	raw := `{"PartitionKey":"` + key.Partition + `","RowKey":"` + key.Row + `","Count":` + strconv.Itoa(count) + `,"Keys":` + strconv.Quote(strings.Join(lines, "\n")) + `}`
@@ -50,7 +32,7 @@ func (w *world) writeList(t testing.TB, p *process, lines []string, count int) {
 // TestForgedLists: whoever can write a list adds to it what he likes. Find returns no entity that does not have the value and the group,
 // nothing that is not an entity, and does not panic; a list that makes no sense is ErrGarbled.
 func TestForgedLists(t *testing.T) {
-	for _, o := range options {
+	for _, o := range []option{inPartition} {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
@@ -60,12 +42,7 @@ func TestForgedLists(t *testing.T) {
 			for _, e := range []*employee{with(1, "Jones"), with(2, "Smith"), with(3, ""), elsewhere} {
 				harness.Must[any](t)(nil, p.repo.Insert(ctx, e))
 			}
-			line := func(partition, row string) string {
-				if o == inPartition {
-					return row
-				}
-				return partition + "\t" + row
-			}
+			line := func(_, row string) string { return row }
 			forged := []string{line("Sales", "empid_000001"), line("Sales", "empid_000002"), line("Sales", "empid_000003"), line("Works", "empid_000004"), line("Sales", "empid_000099"),
 				line("Sales", "lastname_Jones"), line("Sales", "lastname_Smith"), line("lastname_Sales", "Jones"), line("", "")}
 			w.writeList(t, p, forged, len(forged))
@@ -94,44 +71,5 @@ func TestForgedLists(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestValuesOfAnotherTable: lists of another table's index in the same container are not taken for this one's values.
-func TestValuesOfAnotherTable(t *testing.T) {
-	ctx, s := context.Background(), storagetest.Open(t)
-	w := (&world{option: inBlobs}).open(t, s)
-	other := *w
-	other.table = s.TableName(t)
-	p, q := harness.Must[*process](t)(w.start(s)), harness.Must[*process](t)(other.start(s))
-	harness.Must[any](t)(nil, q.account.Table(other.table).Create(ctx))
-	harness.Must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
-	for v, err := range q.index.In("Sales").Values(ctx, compoundkey.All()) {
-		if !errors.Is(err, tables.ErrGarbled) {
-			t.Errorf("a value of the other table's: %+v, %v", v, err)
-		}
-	}
-	for v, err := range p.index.In("Sales").Values(ctx, compoundkey.All()) {
-		if text, textErr := v.Text(); err != nil || textErr != nil || text != "Jones" {
-			t.Errorf("its own value: %q, %v", text, err)
-		}
-	}
-}
-
-// TestDamagedListBesideOthers: of a transaction whose entities are in several lists of one partition, a list that makes no sense keeps only
-// its own member waiting.
-func TestDamagedListBesideOthers(t *testing.T) {
-	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	w := (&world{option: outside}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
-	harness.Check(t, p.repo.Insert(ctx, with(1, "Jones")), p.repo.Insert(ctx, with(2, "Smith")))
-	w.writeList(t, p, []string{"no line of a list"}, 7)
-	x := p.repo.Table().NewTransaction()
-	p.repo.StageInsert(x, with(3, "Jones"))
-	p.repo.StageInsert(x, with(4, "Smith"))
-	_, err := x.Commit(ctx)
-	harness.Check(t, err)
-	if got := idsOf(t, p.index.In("Sales").Find(ctx, compoundkey.String("Smith"), nil)); !slices.Equal(got, []int{2, 4}) {
-		t.Errorf("the list that is whole has %v", got)
 	}
 }

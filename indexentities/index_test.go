@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -19,8 +17,7 @@ import (
 
 // worlds are all kinds of them.
 func worlds() []*world {
-	return []*world{{option: inPartition}, {option: outside}, {option: outside, global: true}, {option: outside, async: true},
-		{option: inBlobs}, {option: inBlobs, global: true}, {option: inBlobs, async: true}}
+	return []*world{{option: inPartition}, {option: outside}, {option: outside, global: true}}
 }
 
 // TestLifeOfEntities: inserted, moved, merged, upserted, deleted; the lists follow.
@@ -32,9 +29,6 @@ func TestLifeOfEntities(t *testing.T) {
 			p := harness.Must[*process](t)(w.start(s))
 			lists := func(want map[string][]int) {
 				t.Helper()
-				if err := drainNow(ctx, p); err != nil {
-					t.Fatal(err)
-				}
 				if _, err := w.check(ctx, s); err != nil {
 					t.Fatal(err)
 				}
@@ -185,10 +179,6 @@ func TestBadInputSendsNothing(t *testing.T) {
 			w := (&world{option: o}).open(t, s)
 			p := harness.Must[*process](t)(w.start(&counted))
 			bad := with(1, strings.Repeat("x", map[option]int{inPartition: 500, outside: 509}[o])) // no room for the number of a further row
-			if o == inBlobs {
-				bad.Department = strings.Repeat("y", 512)
-				bad.LastName = strings.Repeat("x", 511)
-			}
 			var e *tables.Error
 			if err := p.repo.Insert(ctx, bad); !errors.Is(err, tables.ErrTooLarge) || !errors.As(err, &e) || e.Pattern != "lastname" {
 				t.Errorf("inserted: %v", err)
@@ -213,19 +203,13 @@ func TestBadInputSendsNothing(t *testing.T) {
 func TestAttach(t *testing.T) {
 	s := storagetest.Open(t)
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", nil))
-	for want, c := range map[string]struct {
-		x       patterns.Pattern[employee]
-		intents any
-	}{
-		"Schema.Rows":         {indexentities.NewInPartition("empid", byLastName), nil},
-		"container is nil":    {indexentities.NewInBlobs("lastname", byLastName, nil, &indexentities.Options[employee]{ByPartition: true}), queue},
-		"Store.Table":         {indexentities.NewInTable("lastname", byLastName, nil, &indexentities.Options[employee]{ByPartition: true}), nil},
-		"key function is nil": {indexentities.NewInPartition[employee, compoundkey.Part]("lastname", nil), nil},
-		"last_name":           {indexentities.NewInPartition("last_name", byLastName), nil},
+	for want, x := range map[string]patterns.Pattern[employee]{
+		"Schema.Rows":         indexentities.NewInPartition("empid", byLastName),
+		"key function is nil": indexentities.NewInPartition[employee, compoundkey.Part]("lastname", nil),
+		"last_name":           indexentities.NewInPartition("last_name", byLastName),
 	} {
 		schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}
-		if _, err := patterns.NewRepository(harness.In(account.Table("Employees"), c.intents), schema, c.x); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) {
+		if _, err := patterns.NewRepository(account.Table("Employees"), schema, x); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -233,12 +217,10 @@ func TestAttach(t *testing.T) {
 
 // TestReadsWithoutARepository: an index that was given to no repository says so, whatever is read through it.
 func TestReadsWithoutARepository(t *testing.T) {
-	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	ctx := t.Context()
 	for where, x := range map[option]*indexentities.Index[employee]{
 		inPartition: indexentities.NewInPartition("lastname", byLastName),
 		outside:     indexentities.NewInTable("lastname", byLastName, nil, &indexentities.Options[employee]{ByPartition: true}),
-		inBlobs:     indexentities.NewInBlobs("lastname", byLastName, blobstorage.Container(account, "lists"), &indexentities.Options[employee]{ByPartition: true}),
 	} {
 		x = x.In("Sales")
 		_, keys := x.Keys(ctx, compoundkey.String("Jones"))

@@ -2,26 +2,24 @@ package indexentities
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // inPartition stores the lists in rows of the entities' own partition.
-type inPartition[T any] struct{ rowIndex[T] }
+type inPartition[T any] struct{ index[T] }
 
 // NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. Its groups are the
 // partitions: each read begins with In. name is the beginning of the lists' row keys: ASCII letters, digits, '-' and
 // '.'. value must be pure. value returns one value, or several, for example the entity's tags; repeated values count
 // once. It returns the zero Part for an entity that is in no list. NewRepository reports invalid arguments.
 func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *Index[T] {
-	x := &inPartition[T]{rowIndex[T]{index: newIndex(name, value, &Options[T]{ByPartition: true})}}
+	x := &inPartition[T]{newIndex(name, value, &Options[T]{ByPartition: true})}
 	x.shelves, x.attach = x, x.attachTo
 	return &Index[T]{index: &x.index}
 }
@@ -104,9 +102,47 @@ func (x *inPartition[T]) place(group string, value compoundkey.Part) (string, er
 	return rowPlace(group, compoundkey.Join(x.definition.Name, value))
 }
 
-// checkOwn is needed for the interface only: reconcile alone calls it, and an index in the partition has no intents.
-func (x *inPartition[T]) checkOwn(string) error { return nil }
+func (x *inPartition[T]) rows() (rowLists, error) {
+	host, err := x.definition.Host("Rows")
+	if err != nil {
+		return rowLists{}, err
+	}
+	return rowLists{host.Table()}, nil
+}
 
+// load returns the sorted ids of a list; none if the list does not exist.
+func (x *inPartition[T]) load(ctx context.Context, place string) ([]string, error) {
+	lists, err := x.rows()
+	if err != nil {
+		return nil, err
+	}
+	l, err := lists.read(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	return l.ids(), nil
+}
+
+func (x *inPartition[T]) keys(ctx context.Context, place string, after *tables.Key, _ int) iter.Seq2[tables.Key, error] {
+	return func(yield func(tables.Key, error) bool) {
+		ids, err := x.load(ctx, place)
+		if err != nil {
+			yield(tables.Key{}, err)
+			return
+		}
+		for _, id := range ids {
+			key, err := x.keyOf(place, id)
+			if err == nil && after != nil && compoundkey.Compare(id, after.Row) <= 0 {
+				continue
+			}
+			if !yield(key, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// idOf returns the id of an entity in a list; keyOf is its inverse.
 func (x *inPartition[T]) idOf(entity tables.Key) string { return entity.Row }
 
 func (x *inPartition[T]) keyOf(place, id string) (tables.Key, error) {
@@ -115,58 +151,13 @@ func (x *inPartition[T]) keyOf(place, id string) (tables.Key, error) {
 }
 
 func (x *inPartition[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
-	return x.valuesIn(ctx, group, of.Under(x.definition.Name), x.definition.Name+"_")
-}
-
-// held yields a fact for each key in the lists. Requests: those of Query.AllParallel of the lists.
-func (x *inPartition[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
-	return x.heldIn(ctx, x.queries, scope)
-}
-
-// queries returns queries for all lists that can contain an entity of the scope.
-func (x *inPartition[T]) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
-	all := table.Entities().Query().Rows(compoundkey.All().Under(x.definition.Name))
-	if scope.Partitions == nil {
-		return []tables.Query[tables.Entity]{all.AllowTableScan()}
-	}
-	var queries []tables.Query[tables.Entity]
-	for _, partition := range scope.Partitions {
-		queries = append(queries, all.Partition(partition))
-	}
-	return queries
-}
-
-// attempts limits how often a list is read and written again on conflict.
-const attempts = 10
-
-// removeEntity implements Audit.Remove: it removes an entity from a list unless wanted says that the entity belongs to it.
-// Requests: 2, and those of wanted; 2 more for each conflict.
-func (x *inPartition[T]) removeEntity(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
-	rows, err := x.rows()
-	if err != nil {
-		return err
-	}
-	for attempt := range attempts {
-		l, err := rows.read(ctx, place)
+	return func(yield func(Value, error) bool) {
+		lists, err := x.rows()
 		if err != nil {
-			return x.failed("Remove", err)
+			yield(Value{}, err)
+			return
 		}
-		l.leave(x.idOf(entity))
-		operations := l.writes()
-		if len(operations) == 0 || l.first.Partition != entity.Partition {
-			return nil
-		}
-		if belongs, err := wanted(ctx); err != nil || belongs {
-			return err
-		}
-		member := driver.NewReconciliation(x.definition.Name, driver.Reconciliation[T]{Key: entity, Keys: []string{place}})
-		err = member.Write(ctx, place, rows.table, operations...)
-		if !errors.Is(err, tables.ErrConflict) {
-			return x.failed("Remove", err)
-		}
-		if err := backoff.Wait(ctx, attempt); err != nil {
-			return err
-		}
+		q := lists.table.Entities().Query().Partition(group).Rows(of.Under(x.definition.Name)).Select(countProperty)
+		grouped(lists.counts(ctx, q, x.definition.Name+"_"))(yield)
 	}
-	return x.failed("Remove", &tables.Error{Table: rows.table.Name(), Key: entity, Kind: tables.ErrConflict})
 }

@@ -2,202 +2,147 @@ package indexentities
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// inTable stores the lists in rows of partitions of their own.
-type inTable[T any] struct{ rowIndex[T] }
+// inTable stores a list as one row for each of its keys, in partitions of their own.
+type inTable[T any] struct {
+	index[T]
+	table *tables.Table // nil for the entities' own table
+}
 
-// NewInTable makes an index with its lists in partitions of their own, the guide's option 3. table holds the lists
-// and may be in another account; if it is nil, the entities' own table holds them. name is the beginning of the
-// lists' partition keys: ASCII letters, digits, '-' and '.'. value must be pure. value returns one value, or several,
-// for example the entity's tags; repeated values count once. It returns the zero Part for an entity that is in no
-// list. The repository needs a table of a patterns.Store. NewRepository reports invalid arguments.
+// NewInTable makes an index with its lists in partitions of their own, the guide's option 3, as one row for each
+// value and entity. table holds the rows and may be in another account; if it is nil, the entities' own table holds
+// them. name is the beginning of the rows' partition keys: ASCII letters, digits, '-' and '.'. value must be pure.
+// value returns one value, or several, for example the entity's tags; repeated values count once. It returns the zero
+// Part for an entity that is in no list. NewRepository reports invalid arguments.
 func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *Index[T] {
-	x := &inTable[T]{rowIndex[T]{newIndex(name, value, options), table}}
+	x := &inTable[T]{newIndex(name, value, options), table}
 	x.shelves, x.attach = x, x.attachTo
 	return &Index[T]{index: &x.index}
 }
 
 func (x *inTable[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.definition.Attach(host)
-	implementation.Intents = eventual.IntentQueue(nil)
-	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
-	implementation.Tables = []*tables.Table{x.table}
-	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
+	implementation.Outside = &driver.Outside[T]{Table: x.table,
+		Owns:   func(key tables.Key) bool { return x.definition.Owns(key.Partition) },
+		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf(v)) }}
 	return implementation, err
 }
 
-// reconcileLists puts the entities of an intent into the lists to which they belong, and removes them from the other lists
-// that the intent names. For several entities it writes the lists of a partition in one transaction.
-func (x *inTable[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
-	rows, err := x.rows()
+// copies returns a row without properties for each value of an entity.
+func (x *inTable[T]) copies(v *T, entity tables.Key) ([]driver.OutsideCopy, error) {
+	places, err := x.places(v)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	x.reconcile(ctx, all, func(edits []*edit[T]) {
-		if len(all) > 1 {
-			edits = x.writeTogether(ctx, rows, edits)
-		}
-		for _, e := range edits {
-			if err := x.reconcileList(ctx, rows, e); err != nil {
-				e.fail(err)
-			}
-		}
-	})
-	return nil
-}
-
-// apply edits a list in memory.
-func (x *inTable[T]) apply(l *list, e *edit[T]) error {
-	for _, r := range e.in {
-		if err := l.enter(x.idOf(r.Key), false); err != nil {
-			return err
-		}
-	}
-	for _, r := range e.out {
-		l.leave(x.idOf(r.Key))
-	}
-	return nil
-}
-
-// writeTogether writes lists by one transaction for each partition. It returns the lists that must be written one by one,
-// such as those that a concurrent writer has changed.
-func (x *inTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*edit[T]) (alone []*edit[T]) {
-	partitions := map[string][]*edit[T]{}
-	var order []string
-	for _, e := range edits {
-		first, err := driver.SplitKey(e.place)
+	copies := make([]driver.OutsideCopy, len(places))
+	for i, place := range places {
+		list, err := driver.SplitKey(place)
 		if err != nil {
-			alone = append(alone, e)
-			continue
+			return nil, err
 		}
-		if partitions[first.Partition] == nil {
-			order = append(order, first.Partition)
-		}
-		partitions[first.Partition] = append(partitions[first.Partition], e)
+		copies[i] = driver.OutsideCopy{Key: tables.Key{Partition: list.Partition, Row: list.Row + suffix(entity)}, Keep: []string{}}
 	}
-	for _, partition := range order {
-		left, err := division.Divided[*edit[T]]{
-			Write: func(edits []*edit[T]) error { return x.writeLists(ctx, rows, edits) },
-			Ends: func(err error) bool { // the errors named here may concern a single list, so the set is divided
-				return ctx.Err() != nil || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled)
-			},
-		}.Run(partitions[partition])
-		if alone = append(alone, left...); err != nil {
-			for _, e := range partitions[partition] {
-				e.fail(err)
-			}
-		}
-	}
-	return slices.DeleteFunc(alone, func(e *edit[T]) bool {
-		return !slices.ContainsFunc(e.all(), func(r *driver.Reconciliation[T]) bool { return r.Err == nil })
-	})
+	return copies, nil
 }
 
-// writeLists writes lists of one partition in one transaction.
-func (x *inTable[T]) writeLists(ctx context.Context, rows rowLists, edits []*edit[T]) error {
-	places := make([]string, len(edits))
-	for i, e := range edits {
-		places[i] = e.place
-	}
-	lists, err := rows.readAll(ctx, places)
-	if err != nil {
-		return err
-	}
-	var operations []driver.RowOperation
-	for i, l := range lists {
-		if err := x.apply(l, edits[i]); err != nil {
-			return err
-		}
-		operations = append(operations, l.writes()...)
-	}
-	if len(operations) == 0 {
-		return nil
-	}
-	if err := checkSize(operations); err != nil {
-		return err
-	}
-	return edits[0].all()[0].Write(ctx, edits[0].place, rows.table, operations...)
+// suffix returns what the key of a row has after the value: the keys of the entity.
+func suffix(entity tables.Key) string {
+	return compoundkey.Join("", compoundkey.String(entity.Partition), compoundkey.String(entity.Row))
 }
 
-// reconcileList writes one row of a list at a time, and reads the list again until there is nothing to write.
-func (x *inTable[T]) reconcileList(ctx context.Context, rows rowLists, e *edit[T]) error {
-	for conflicts := 0; ; {
-		l, err := rows.read(ctx, e.place)
-		if err != nil {
-			return err
-		}
-		if err := x.apply(l, e); err != nil {
-			return err
-		}
-		operations := l.writes()
-		if len(operations) == 0 {
-			return nil
-		}
-		err = e.all()[0].Write(ctx, e.place, rows.table, operations[0])
-		switch {
-		case err == nil && len(operations) == 1:
-			return nil
-		case err == nil:
-			continue
-		case !errors.Is(err, tables.ErrConflict) || conflicts == attempts:
-			return err
-		}
-		if err := backoff.Wait(ctx, conflicts); err != nil {
-			return err
-		}
-		conflicts++
-	}
-}
-
+// place returns what the keys of a value's rows begin with.
 func (x *inTable[T]) place(group string, value compoundkey.Part) (string, error) {
-	return rowPlace(x.definition.Partition(group), compoundkey.Join("", value))
+	return rowPlace(x.definition.Partition(group), compoundkey.Join("", value, compoundkey.String("")))
 }
 
-func (x *inTable[T]) checkOwn(place string) error {
-	key, err := driver.SplitKey(place)
-	if err == nil && !x.definition.Owns(key.Partition) {
-		err = fmt.Errorf("the message names a list in partition %q, which does not belong to index %q; check who can put messages on the queue", key.Partition, x.definition.Name)
+const (
+	separator  = "_"
+	terminator = "!" // of a part that is a text, before the separator
+	behind     = "`" // sorts after the separator
+)
+
+func (x *inTable[T]) keys(ctx context.Context, place string, after *tables.Key, want int) iter.Seq2[tables.Key, error] {
+	return func(yield func(tables.Key, error) bool) {
+		list, err := driver.SplitKey(place)
+		if err != nil {
+			yield(tables.Key{}, err)
+			return
+		}
+		from := list.Row
+		if after != nil {
+			from, want = from+suffix(*after), want+1
+		}
+		for m, err := range x.members(ctx, list.Partition, compoundkey.Range(from, strings.TrimSuffix(list.Row, separator)+behind), want) {
+			if err == nil && (after != nil && m.entity == *after || m.row != list.Row+suffix(m.entity)) {
+				continue // the latter is of a tuple that begins with the value
+			}
+			if !yield(m.entity, err) {
+				return
+			}
+		}
 	}
-	return err
 }
-
-func (x *inTable[T]) idOf(entity tables.Key) string { return driver.JoinKey(entity) }
-
-func (x *inTable[T]) keyOf(_, id string) (tables.Key, error) { return driver.SplitKey(id) }
 
 func (x *inTable[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
-	return x.valuesIn(ctx, x.definition.Partition(group), of, "")
+	return grouped(func(yield func(Value, error) bool) {
+		for m, err := range x.members(ctx, x.definition.Partition(group), of, 0) {
+			value := strings.TrimSuffix(strings.TrimSuffix(m.row, separator+suffix(m.entity)), terminator)
+			if !yield(Value{Key: value, Count: 1}, err) {
+				return
+			}
+		}
+	})
 }
 
-// held yields a fact for each key in the lists. Without Options.ByPartition, or without partitions in the scope, it
-// reads the lists of all groups. Requests: those of Query.AllParallel of the lists.
-func (x *inTable[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
-	return x.heldIn(ctx, x.queries, scope)
+// member is a row.
+type member struct {
+	row    string // its key
+	entity tables.Key
 }
 
-// queries returns queries for all lists that can contain an entity of the scope.
-func (x *inTable[T]) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
-	q := table.Entities().Query()
-	if !x.definition.Groups.ByPartition || scope.Partitions == nil {
-		groups := compoundkey.All().Under(x.definition.Name)
-		return []tables.Query[tables.Entity]{q.Partition(x.definition.Partition("")),
-			q.Where(tables.Ge("PartitionKey", groups.From()), tables.Lt("PartitionKey", groups.To())).AllowTableScan()}
+// members yields the rows of a partition in a span, in the order of their keys. It asks the service for pages of so many rows, 0 for the most.
+// Requests: 1 for each page, and 1 for each marked row.
+func (x *inTable[T]) members(ctx context.Context, partition string, span compoundkey.Span, size int) iter.Seq2[member, error] {
+	return func(yield func(member, error) bool) {
+		host, err := x.definition.Host("Members")
+		if err != nil {
+			yield(member{}, err)
+			return
+		}
+		q := host.OutsideCopies(x.table, span, []string{}).Partition(partition).Select("PartitionKey", "RowKey")
+		if size > 0 {
+			q = q.PageSize(min(size, tables.MaxPageSize))
+		}
+		table := x.table
+		if table == nil {
+			table = host.Table()
+		}
+		var all []member // of Azure Cosmos DB, which returns rows in no order
+		for v, err := range q.All(ctx) {
+			if err != nil {
+				yield(member{}, err)
+				return
+			}
+			m := member{host.MetaOf(v).ReadRow(), host.MetaOf(v).Key()}
+			if table.Account().IsCosmos() {
+				all = append(all, m)
+			} else if !yield(m, nil) {
+				return
+			}
+		}
+		slices.SortFunc(all, func(a, b member) int { return compoundkey.Compare(a.row, b.row) })
+		for _, m := range all {
+			if !yield(m, nil) {
+				return
+			}
+		}
 	}
-	var queries []tables.Query[tables.Entity]
-	for _, partition := range scope.Partitions {
-		queries = append(queries, q.Partition(x.definition.Partition(partition)))
-	}
-	return queries
 }

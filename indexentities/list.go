@@ -204,5 +204,5 @@ func decodeIDs(p tables.Properties) ([]string, error) {
 
 // tooLarge returns the error for a change after which a list in rows would be too large.
 func tooLarge(format string, args ...any) error {
-	return &tables.Error{Kind: tables.ErrTooLarge, Err: fmt.Errorf(format+"; keep the lists in blobs, with NewInBlobs", args...)}
+	return &tables.Error{Kind: tables.ErrTooLarge, Err: fmt.Errorf(format+"; use NewInTable", args...)}
 }

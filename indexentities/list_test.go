@@ -110,7 +110,7 @@ func checkRow(t *rapid.T, p tables.Properties) {
 	}
 }
 
-// TestRepeatedIDs: an id that two holders of intents entered into two rows leaves both, and is repaired by the next write.
+// TestRepeatedIDs: an id in two rows leaves both, and is repaired by the next write.
 func TestRepeatedIDs(t *testing.T) {
 	l := &list{first: tables.Key{Partition: "Sales", Row: "Jones"}, rows: []listRow{{number: 0, ids: []string{"a", "b"}, etag: "0"}, {number: 2, ids: []string{"b"}, etag: "2"}}}
 	if got := l.ids(); !slices.Equal(got, []string{"a", "b"}) {
@@ -137,7 +137,7 @@ func TestNumbers(t *testing.T) {
 		}
 		l.rows = append(l.rows, listRow{number: number})
 	}
-	if _, err := l.free(); !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "NewInBlobs") {
+	if _, err := l.free(); !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "NewInTable") {
 		t.Errorf("error is %v", err)
 	}
 	l.rows = slices.Delete(l.rows, 7, 8)
@@ -161,8 +161,18 @@ func TestChangesThatFitNoTransaction(t *testing.T) {
 		"more":     {append(slices.Repeat([]driver.RowOperation{row(1 << 20)}, 4), row(1)), false},
 	} {
 		err := checkSize(c.operations)
-		if c.fits != (err == nil) || !c.fits && (!errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "NewInBlobs")) {
+		if c.fits != (err == nil) || !c.fits && (!errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "NewInTable")) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestCutLists: nothing of a row that is not all of it is taken for it.
+func TestCutLists(t *testing.T) {
+	for _, p := range []tables.Properties{nil, {{Name: "Keys", Value: tables.String("a")}}, {{Name: "Count", Value: tables.Int32(2)}, {Name: "Keys", Value: tables.String("a")}},
+		{{Name: "Count", Value: tables.Int32(1)}}} {
+		if ids, err := decodeIDs(p); err == nil {
+			t.Errorf("%v is %q", p, ids)
 		}
 	}
 }

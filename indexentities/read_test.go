@@ -7,12 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -78,43 +74,9 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestStaleLists: an entity that a list still names, and has another value or is gone, is not found by it.
-func TestStaleLists(t *testing.T) {
-	for _, o := range []option{outside, inBlobs} {
-		t.Run(string(o), func(t *testing.T) {
-			ctx, s := context.Background(), storagetest.Open(t)
-			w := (&world{option: o, async: true}).open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
-			for id := range 3 {
-				if err := p.repo.Insert(ctx, with(id, "Jones")); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got := idsOf(t, p.index.In("Sales").Find(ctx, compoundkey.String("Jones"), nil)); len(got) != 0 {
-				t.Fatalf("found %d before the worker", got)
-			}
-			if err := drainNow(ctx, p); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.repo.DeleteUnconditional(ctx, at(0)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := p.repo.Update(ctx, at(1), func(e *employee) error { e.LastName = "Smith"; return nil }); err != nil {
-				t.Fatal(err)
-			}
-			if keys := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); len(keys) != 3 {
-				t.Fatalf("%d keys", len(keys))
-			}
-			if got := idsOf(t, p.index.In("Sales").Find(ctx, compoundkey.String("Jones"), nil)); !slices.Equal(got, []int{2}) {
-				t.Fatalf("found %d", got)
-			}
-		})
-	}
-}
-
 // TestValues: which values there are, within spans, and how often.
 func TestValues(t *testing.T) {
-	for _, w := range []*world{{option: inPartition}, {option: outside}, {option: outside, global: true}, {option: inBlobs}, {option: inBlobs, global: true}} {
+	for _, w := range []*world{{option: inPartition}, {option: outside}, {option: outside, global: true}} {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
@@ -156,24 +118,5 @@ func TestValues(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestForeignClients: a container's client that does not know of leases is refused before it changes anything.
-func TestForeignClients(t *testing.T) {
-	ctx, s := context.Background(), storagetest.Open(t)
-	w := (&world{option: inBlobs}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
-	c := harness.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
-	x := indexentities.NewInBlobs("lastname", byLastName, c, &indexentities.Options[employee]{ByPartition: true})
-	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: "foreign", Key: keyOf}, x))
-	if err := repo.Insert(ctx, with(1, "Jones")); err != nil {
-		t.Fatal(err)
-	}
-	if keys := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); len(keys) != 0 {
-		t.Errorf("the list has %v", keys)
-	}
-	if _, err := x.In("Sales").Keys(ctx, compoundkey.String("Jones")); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("error is %v", err)
 	}
 }

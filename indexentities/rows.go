@@ -131,12 +131,9 @@ func (r rowLists) readRange(ctx context.Context, places []string, lists []*list)
 	return nil
 }
 
-// counts yields a Value for each list of a query, in the order of their keys. The value's key is the list's row key without
-// prefix.
+// counts yields a Value for each row of a query, in the order of their keys. The value's key is the list's row key without prefix.
 func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity], prefix string) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		var current Value
-		begun := false
 		for row, err := range r.table.InOrder(q.All(ctx)) {
 			if err != nil {
 				yield(Value{}, err)
@@ -149,89 +146,32 @@ func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity], pre
 				return
 			}
 			first, _ := rows.ParseNumbered(row.Key.Row)
-			key := strings.TrimPrefix(first, prefix)
-			if begun && current.Key != key {
-				if !yield(current, nil) {
-					return
-				}
-				current.Count = 0
+			if !yield(Value{Key: strings.TrimPrefix(first, prefix), Count: int(count)}, nil) {
+				return
 			}
-			begun, current.Key, current.Count = true, key, current.Count+int(count)
-		}
-		if begun {
-			yield(current, nil)
 		}
 	}
 }
 
-// rowIndex is the part that the indexes with lists in rows share.
-type rowIndex[T any] struct {
-	index[T]
-	table *tables.Table // nil for the entities' own table
-}
-
-func (x *rowIndex[T]) rows() (rowLists, error) {
-	host, err := x.definition.Host("Rows")
-	if err != nil {
-		return rowLists{}, err
-	}
-	if x.table != nil {
-		return rowLists{x.table}, nil
-	}
-	return rowLists{host.Table()}, nil
-}
-
-func (x *rowIndex[T]) load(ctx context.Context, place string) ([]string, error) {
-	lists, err := x.rows()
-	if err != nil {
-		return nil, err
-	}
-	l, err := lists.read(ctx, place)
-	if err != nil {
-		return nil, err
-	}
-	return l.ids(), nil
-}
-
-// valuesIn yields a Value for each list whose first row is in a span of a partition; prefix begins these rows' keys.
-func (x *rowIndex[T]) valuesIn(ctx context.Context, partition string, span compoundkey.Span, prefix string) iter.Seq2[Value, error] {
+// grouped adds up the counts of a value, which come one after another.
+func grouped(all iter.Seq2[Value, error]) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		lists, err := x.rows()
-		if err != nil {
-			yield(Value{}, err)
-			return
-		}
-		q := lists.table.Entities().Query().Partition(partition).Rows(span).Select(countProperty)
-		lists.counts(ctx, q, prefix)(yield)
-	}
-}
-
-// heldIn yields a fact for each key in the lists that the queries find, row by row, in no order.
-func (x *rowIndex[T]) heldIn(ctx context.Context, queries func(*tables.Table, driver.Scope) []tables.Query[tables.Entity], scope driver.Scope) iter.Seq2[driver.Fact, error] {
-	return func(yield func(driver.Fact, error) bool) {
-		lists, err := x.rows()
-		if err != nil {
-			yield(driver.Fact{}, err)
-			return
-		}
-		for _, q := range queries(lists.table, scope) {
-			for row, err := range q.AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{Unordered: true}) {
-				if err != nil {
-					yield(driver.Fact{}, x.failed("List", err))
-					return
-				}
-				first, _ := rows.ParseNumbered(row.Key.Row)
-				place := driver.JoinKey(tables.Key{Partition: row.Key.Partition, Row: first})
-				ids, err := lists.decode(row)
-				if err != nil && !yield(x.unreadable(place, err), nil) {
-					return
-				}
-				for fact := range x.facts(place, ids, scope) {
-					if !yield(fact, nil) {
-						return
-					}
-				}
+		var current Value
+		for v, err := range all {
+			switch {
+			case err != nil:
+				yield(Value{}, err)
+				return
+			case v.Key == current.Key:
+				current.Count += v.Count
+				continue
+			case current.Count > 0 && !yield(current, nil):
+				return
 			}
+			current = v
+		}
+		if current.Count > 0 {
+			yield(current, nil)
 		}
 	}
 }

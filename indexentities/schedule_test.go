@@ -9,12 +9,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestSchedule: three writers, maintenance runs in some, and two workers where there are intents, whose calls fail or arrive late, who die, and who are
-// held up for longer than messages are hidden. In the end the lists hold what the entities say, and what was refused was not
+// TestSchedule: three writers, and maintenance runs in some, whose calls fail or arrive late, who die, and who are held up for longer than a change may take. In the end the lists hold what the entities say, and what was refused was not
 // done.
 func TestSchedule(t *testing.T) {
 	log := &harness.Log{}
-	explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(1000), Pauses: harness.Pauses(visibility),
+	explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(1000), Pauses: harness.Pauses(term),
 		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 1))
 			trouble := []float64{0, 0.05, 0.15}[rng.IntN(3)]

@@ -17,9 +17,6 @@ type plainEmployee struct{ PartitionKey, RowKey, LastName string }
 // TestVerifyAndRepair: what a program without the index leaves behind is found, all of it and nothing else, and repaired.
 func TestVerifyAndRepair(t *testing.T) {
 	for _, w := range worlds() {
-		if w.async {
-			continue
-		}
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)

@@ -10,16 +10,16 @@ import (
 type cost struct {
 	pageSize int64 // of Rebuild's scan
 	perSet   int64 // number of entities in a change set
-	blobs    bool  // the patterns store facts (driver.Fact), such as lists, in blobs
 
 	read int64 // rows that Rebuild reads
 	fill int64
 
 	sets      map[string]int64 // number of this page's entities that Rebuild writes again, by partition
-	reconcile int64            // number of this page's entities that lack only copies or facts outside of their partition
+	reconcile int64            // number of this page's entities that lack only facts outside of their partition
 	outside   map[spot]int64   // number of this page's outside copies, by table and partition
+	owners    map[spot]bool    // partitions of the entities that lack them, by the copies' table
 	lists     map[spot]bool    // lists of this page that a change in the entity's partition reads first
-	effects   int64            // number of outside copies and facts on this page
+	effects   int64            // number of facts on this page
 
 	least, most Requests
 }
@@ -28,7 +28,7 @@ type cost struct {
 const mostReconciled = 250
 
 func newCost[T any](all []driver.Implementation[T]) *cost {
-	c := &cost{pageSize: tables.MaxPageSize, perSet: tables.MaxTransactionOperations, sets: map[string]int64{}, outside: map[spot]int64{}, lists: map[spot]bool{}}
+	c := &cost{pageSize: tables.MaxPageSize, perSet: tables.MaxTransactionOperations, sets: map[string]int64{}, outside: map[spot]int64{}, owners: map[spot]bool{}, lists: map[spot]bool{}}
 	copies := int64(0)
 	for _, p := range all {
 		if p.Copies != nil {
@@ -37,7 +37,6 @@ func newCost[T any](all []driver.Implementation[T]) *cost {
 		if p.Layout != nil || p.Transform != nil && p.Transform.Stage == driver.StageSpill {
 			c.pageSize = 50
 		}
-		c.blobs = c.blobs || len(p.Containers) > 0
 	}
 	c.perSet /= 1 + copies
 	return c
@@ -53,14 +52,15 @@ type lack struct {
 
 // entity counts an entity of the page and its missing copies and facts.
 func (c *cost) entity(partition string, l lack) {
-	again, effects := l.copies+len(l.lists) > 0, len(l.outside)+l.facts > 0
-	if !again && !effects {
+	again, effects := l.copies+len(l.lists) > 0, l.facts > 0
+	if !again && !effects && len(l.outside) == 0 {
 		return
 	}
 	c.fill++
-	if again {
+	switch {
+	case again:
 		c.sets[partition]++
-	} else {
+	case effects:
 		c.reconcile++
 	}
 	for _, list := range l.lists {
@@ -68,11 +68,12 @@ func (c *cost) entity(partition string, l lack) {
 	}
 	for _, w := range l.outside {
 		c.outside[spot{w.table, tables.Key{Partition: w.key.Partition}}]++
+		c.owners[spot{w.table, tables.Key{Partition: partition}}] = true
 	}
-	c.effects += int64(len(l.outside) + l.facts)
+	c.effects += int64(l.facts)
 	// The field most counts each entity as if it was processed alone: 1 transaction; 2 requests of the queue and 2 of
-	// the table for an intent; 4 for each outside copy, with reservation and claim; 2 for each list of its partition;
-	// 3 for each list or fact elsewhere.
+	// the table for an intent; 8 for each outside copy, of which 2 write it and the others read it and the entity; 2 for
+	// each list of its partition; 3 for each fact elsewhere.
 	if again {
 		c.most.Table += 1 + 2*int64(len(l.lists))
 	}
@@ -80,12 +81,8 @@ func (c *cost) entity(partition string, l lack) {
 		c.most.Queue += 2
 		c.most.Table += 2
 	}
-	c.most.Table += 4 * int64(len(l.outside))
-	if c.blobs {
-		c.most.Blob += 3 * int64(l.facts)
-	} else {
-		c.most.Table += 3 * int64(l.facts)
-	}
+	c.most.Table += 8 * int64(len(l.outside))
+	c.most.Table += 3 * int64(l.facts)
 }
 
 // page adds the requests of the current page to the sums and begins the next page.
@@ -102,10 +99,12 @@ func (c *cost) page() {
 	c.least.Queue += 2 * intents
 	c.least.Table += intents // Rebuild reads the entities again
 	for _, n := range c.outside {
-		c.least.Table += 1 + ceil(2*n, tables.MaxTransactionOperations) // one query reads the copies; transactions write them with their claims
+		c.least.Table += 1 + 2*ceil(n, tables.MaxTransactionOperations) // one query reads the copies; transactions mark and settle them
 	}
+	c.least.Table += 2 * int64(len(c.owners)) // the entities are read before and after the marks
 	clear(c.sets)
 	clear(c.outside)
+	clear(c.owners)
 	clear(c.lists)
 	c.reconcile, c.effects = 0, 0
 }
@@ -115,7 +114,7 @@ func (c *cost) report(prices Prices) Cost {
 	pages := max(1, ceil(c.read, c.pageSize))
 	sum := func(r Requests) Requests {
 		r.Table += pages
-		r.Price = (float64(r.Table)*prices.Table + float64(r.Queue)*prices.Queue + float64(r.Blob)*prices.Blob) / 10_000
+		r.Price = (float64(r.Table)*prices.Table + float64(r.Queue)*prices.Queue) / 10_000
 		return r
 	}
 	return Cost{Fill: c.fill, Least: sum(c.least), Most: sum(c.most), Prices: prices}

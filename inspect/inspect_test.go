@@ -112,12 +112,12 @@ func TestJSON(t *testing.T) {
 	var v any
 	harness.Check(t, json.Unmarshal(data, &v))
 	const want = "began bytes complete elapsedSeconds entities garbled garbledExamples largestRows largestRows.bytes largestRows.partition largestRows.row " +
-		"library library.claims library.copies library.entities library.furtherRows library.outsideCopies library.shared lossy lossyExamples newest oldest otherProperties " +
+		"library library.copies library.entities library.furtherRows library.outsideCopies library.shared lossy lossyExamples newest oldest otherProperties " +
 		"partitions partitions.count partitions.exact partitions.largest partitions.largest.bytes partitions.largest.partition partitions.largest.rows partitions.largest.uncertain " +
 		"partitions.rows partitions.rows.count partitions.rows.from partitions.rows.to properties properties.absent properties.bytes properties.largest properties.name properties.rows " +
 		"properties.types properties.types.rows properties.types.type requests rowSizes rows schema schema.keysNotCompared schema.library schema.neither schema.otherKeys schema.otherKeysExamples " +
-		"schema.otherTakenKeys schema.own schema.rebuild schema.rebuild.fill schema.rebuild.least schema.rebuild.least.blob schema.rebuild.least.price schema.rebuild.least.queue schema.rebuild.least.table " +
-		"schema.rebuild.most schema.rebuild.most.blob schema.rebuild.most.price schema.rebuild.most.queue schema.rebuild.most.table schema.rebuild.prices schema.rebuild.prices.blob schema.rebuild.prices.currency " +
+		"schema.otherTakenKeys schema.own schema.rebuild schema.rebuild.fill schema.rebuild.least schema.rebuild.least.price schema.rebuild.least.queue schema.rebuild.least.table " +
+		"schema.rebuild.most schema.rebuild.most.price schema.rebuild.most.queue schema.rebuild.most.table schema.rebuild.prices schema.rebuild.prices.currency " +
 		"schema.rebuild.prices.queue schema.rebuild.prices.source schema.rebuild.prices.table schema.refused schema.refused.examples schema.refused.pattern schema.refused.reason schema.refused.rows " +
 		"schema.repository schema.sealed schema.takenKeys schema.takenKeys.by schema.takenKeys.key schema.takenKeys.key.partition schema.takenKeys.key.row schema.takenKeys.patterns schema.takenKeys.table " +
 		"schema.takenKeys.wanted table type type.name type.otherProblems type.problems type.problems.examples type.problems.property type.problems.reason type.problems.rows type.problems.stored type.read " +

@@ -217,11 +217,10 @@ type Cost struct {
 type Requests struct {
 	Table int64   `json:"table"`
 	Queue int64   `json:"queue"`
-	Blob  int64   `json:"blob"`
 	Price float64 `json:"price"` // in Prices.Currency
 }
 
 // All returns the number of requests.
-func (r Requests) All() int64 { return r.Table + r.Queue + r.Blob }
+func (r Requests) All() int64 { return r.Table + r.Queue }
 
 func keyOf(k tables.Key) Key { return Key{Partition: k.Partition, Row: k.Row} }

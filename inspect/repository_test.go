@@ -74,17 +74,17 @@ func TestRepositoryRows(t *testing.T) {
 	harness.Check(t, err)
 	s := r.Schema
 	// With a Layout, entities that the repository has written are its own to read.
-	if s.Own != 12 || s.Library != r.Library.Copies+r.Library.OutsideCopies+r.Library.Claims+r.Library.Shared || s.Neither != 2 || s.Own+s.Library+s.Neither != r.Rows || s.Sealed != 10 {
+	if s.Own != 12 || s.Library != r.Library.Copies+r.Library.OutsideCopies+r.Library.Shared || s.Neither != 2 || s.Own+s.Library+s.Neither != r.Rows || s.Sealed != 10 {
 		t.Errorf("%+v, %+v", s, r.Library)
 	}
-	if want := (inspect.Library{Copies: 10, OutsideCopies: 10, Claims: 10, Shared: 10, Entities: 10}); r.Library != want {
+	if want := (inspect.Library{Copies: 10, OutsideCopies: 10, Shared: 10, Entities: 10}); r.Library != want {
 		t.Errorf("%+v, want %+v", r.Library, want)
 	}
 	if s.OtherKeys != 2 || !slices.Contains(s.OtherKeysExamples, inspect.Key{Partition: "t000", Row: "person_000101"}) {
 		t.Errorf("other keys %+v", s)
 	}
 	var text strings.Builder
-	if harness.Check(t, r.WriteText(&text)); !strings.Contains(text.String(), "rows that are its entities: 12; copies and further rows: 40; neither: 2") {
+	if harness.Check(t, r.WriteText(&text)); !strings.Contains(text.String(), "rows that are its entities: 12; copies and further rows: 30; neither: 2") {
 		t.Error(text.String())
 	}
 }
@@ -149,7 +149,7 @@ func TestTakenKeys(t *testing.T) {
 		refused[f.Entity] = true
 	}
 	if len(refused) != 4 { // one of each pair, and the one at whose key another row stands
-		t.Errorf("Rebuild refuses %d entities, and %d claims are in vain", len(refused), entities)
+		t.Errorf("Rebuild refuses %d entities, and %d keys are wanted in vain", len(refused), entities)
 	}
 	few, err := inspect.Repository(ctx, repo, &inspect.Options{MaxKeys: 100})
 	if err != nil || few.Schema.KeysNotCompared == 0 || !slices.ContainsFunc(few.Warnings, func(w string) bool { return strings.Contains(w, "MaxKeys") }) {

@@ -229,16 +229,14 @@ func (o *Options) checked(op string, table *tables.Table) (Options, error) {
 type Prices struct {
 	Table    float64 `json:"table"`
 	Queue    float64 `json:"queue"`
-	Blob     float64 `json:"blob"` // price of writes, which are the most expensive requests
 	Currency string  `json:"currency"`
 	// Source names the price list and its date.
 	Source string `json:"source"`
 }
 
-// DefaultPrices returns assumed prices: in US dollars 0.00036 for tables, 0.004 for queues and 0.05 for
-// blobs, as for general-purpose v2 accounts with locally redundant storage in a region of the United States.
+// DefaultPrices returns assumed prices: in US dollars 0.00036 for tables and 0.004 for queues, as for general-purpose v2 accounts with locally redundant storage in a region of the United States.
 // Prices differ by region, redundancy and contract, and change: take yours from Azure's price list.
 func DefaultPrices() *Prices {
-	return &Prices{Table: 0.00036, Queue: 0.004, Blob: 0.05, Currency: "USD",
+	return &Prices{Table: 0.00036, Queue: 0.004, Currency: "USD",
 		Source: "an assumption of January 2025: general-purpose v2, locally redundant, United States; see Azure's price list for yours"}
 }

@@ -7,7 +7,6 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -32,7 +31,7 @@ type staff struct {
 func openStaff(store *patterns.Store) (*staff, error) {
 	s := &staff{byEmail: interpartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
-	}, nil)}
+	}, &interpartition.Options[Employee]{Unique: true})}
 	var err error
 	s.employees, err = patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
@@ -46,7 +45,7 @@ func openStaff(store *patterns.Store) (*staff, error) {
 // hire stores an employee, finds her by email without her department, and moves her to another email. README.md shows it.
 func (s *staff) hire(ctx context.Context) error {
 	june := &Employee{Department: "Sales", ID: 223, LastName: "Jones", Email: "jonesj@contoso.com"}
-	if err := s.employees.Insert(ctx, june); err != nil { // 5 requests: a message, the row, its copy, a second look, no message
+	if err := s.employees.Insert(ctx, june); err != nil { // 3 requests: the copy is marked, the row written, and the copy settled
 		return err
 	}
 	found, err := s.byEmail.Get(ctx, compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
@@ -54,7 +53,7 @@ func (s *staff) hire(ctx context.Context) error {
 		return err
 	}
 	found.Email = "june@contoso.com"
-	return s.employees.Replace(ctx, found) // 7 requests: what the index says is checked first, and two copies change
+	return s.employees.Replace(ctx, found) // 3 requests: both copies are marked, the row written, and the copies settled
 }
 
 func Example() {
@@ -67,17 +66,13 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil { // the table, and the queue of intents
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	if err := s.hire(ctx); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := worker.Drain(ctx); err != nil { // a service calls eventual.Run, which finishes what a crash has left
+	if err := store.Close(ctx); err != nil { // waits for what is settled in the background
 		log.Fatal(err)
 	}
 	for e, err := range s.byEmail.Range(ctx, compoundkey.Prefix("j")) {
@@ -90,54 +85,41 @@ func Example() {
 	// june@contoso.com Sales 223
 }
 
-// With Async, whoever writes does not wait for the index: workers enter what has changed. A read of Verified is never stale.
-func ExampleIndex_Verified() {
+// Employees share a name: All finds those who have it. The index holds only whose it is, so that a change which keeps the name costs nothing.
+func ExampleIndex_All() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "badges", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "names", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, &interpartition.Options[Employee]{ByPartition: true})
-	employees, err := patterns.NewRepository(store.Table("ExampleVerified"), patterns.Schema[Employee]{
+	byName := interpartition.NewIndex("name", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.LastName) },
+		&interpartition.Options[Employee]{Project: []string{}})
+	employees, err := patterns.NewRepository(store.Table("ExampleNames"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
-	}, patterns.Async(byEmail))
-	if err != nil {
-		log.Fatal(err)
-	}
-	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil)
+	}, byName)
 	if err != nil {
 		log.Fatal(err)
 	}
 	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
-	june := &Employee{Department: "Sales", ID: 223, Email: "jonesj@contoso.com"}
-	if err := employees.Insert(ctx, june); err != nil {
+	for _, e := range []*Employee{{Department: "Sales", ID: 223, LastName: "Jones"}, {Department: "Legal", ID: 7, LastName: "Jones"}, {Department: "Sales", ID: 5, LastName: "Otto"}} {
+		if err := employees.Insert(ctx, e); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for e, err := range byName.All(ctx, compoundkey.Fold("jones")) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.LastName, e.Department, e.ID)
+	}
+	if err := store.Close(ctx); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := worker.Drain(ctx); err != nil {
-		log.Fatal(err)
-	}
-	june.Email = "june@contoso.com"
-	if err := employees.Replace(ctx, june); err != nil {
-		log.Fatal(err)
-	}
-	_, err = byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com"))
-	fmt.Println("the index still has the old email:", err == nil)
-	_, err = byEmail.In("Sales").Verified().Get(ctx, compoundkey.String("jonesj@contoso.com"))
-	fmt.Println("the employee has it no longer:", errors.Is(err, tables.ErrNotFound))
-	if _, err := worker.Drain(ctx); err != nil {
-		log.Fatal(err)
-	}
-	found, err := byEmail.In("Sales").Get(ctx, compoundkey.String("june@contoso.com"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("found:", found.Email)
 	// Output:
-	// the index still has the old email: true
-	// the employee has it no longer: true
-	// found: june@contoso.com
+	// Jones Legal 7
+	// Jones Sales 223
 }
 
 // With Unique, a key that another employee has refuses the write.
@@ -164,6 +146,9 @@ func ExampleOptions() {
 	err = employees.Insert(ctx, &Employee{Department: "Marketing", ID: 5, Email: "jonesj@contoso.com"})
 	var failed *tables.Error
 	fmt.Println(errors.Is(err, tables.ErrDuplicate), errors.As(err, &failed) && failed.Pattern == "email")
+	if err := store.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
 	// Output:
 	// <nil>
 	// true true

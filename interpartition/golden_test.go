@@ -1,33 +1,36 @@
 package interpartition_test
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
+	"sync"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // goldenRows keeps the rows of transactions that are sent, with their ids replaced.
-type goldenRows struct{ sent []string }
+type goldenRows struct {
+	mu   sync.Mutex
+	sent []string
+}
 
-var goldenID = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
+var (
+	goldenID   = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
+	goldenETag = regexp.MustCompile(`W/\\"[^"]*\\"`)
+	goldenRow  = regexp.MustCompile(`(?m)^\{"PartitionKey":"email.*\}`)
+)
 
 // Do is policy.Policy, before the one that puts the library's own body into the request: it reads what was sent afterwards.
 func (g *goldenRows) Do(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
-	if body := req.Raw().Body; body != nil && strings.HasSuffix(req.Raw().URL.Path, "/$batch") {
+	if body := req.Raw().Body; body != nil {
 		if err := req.RewindBody(); err != nil {
 			return resp, err
 		}
@@ -35,63 +38,48 @@ func (g *goldenRows) Do(req *policy.Request) (*http.Response, error) {
 		if err != nil {
 			return resp, err
 		}
-		for _, row := range regexp.MustCompile(`(?m)^\{.*\}`).FindAllString(string(text), -1) {
-			g.sent = append(g.sent, goldenID.ReplaceAllString(row, "ID"))
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, row := range goldenRow.FindAllString(string(text), -1) {
+			g.sent = append(g.sent, goldenETag.ReplaceAllString(goldenID.ReplaceAllString(row, "ID"), "ETAG"))
 		}
 	}
 	return resp, err
 }
 
-// TestGoldenReservation pins the rows of a reserved key, which later versions must read.
-func TestGoldenReservation(t *testing.T) {
-	s := storagetest.Simulator(t, nil)
-	w := newWorld(t, s, kind{unique: true})
-	g := &goldenRows{}
-	watched := *s
-	watched.ClientOptions.PerRetryPolicies = append(slices.Clip(s.ClientOptions.PerRetryPolicies), g)
-	p := harness.Must[*process](t)(w.start(&watched))
-	e := jones()
-	e.Badge = ""
-	if err := p.repo.Insert(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
-	claim := regexp.MustCompile("\uFFFC[A-Z2-7]{32}").FindString(strings.Join(g.sent, "\n"))
-	if len(g.sent) < 2 || claim == "" {
-		t.Fatalf("the rows sent are %q", g.sent)
-	}
-	if d := cmp.Diff([]string{
-		`{"PartitionKey":"email_Sales","RowKey":"jonesj@contoso.com","_tpPrimary":"empid_000223","_tpPartition":"Sales","_tpReserved":"ID","_tpTerm":3600,"_tpWrite":"ID"}`,
-		`{"PartitionKey":"email_Sales","RowKey":"` + claim + `","_tpPrimary":"empid_000223","_tpPartition":"Sales","_tpReserved":"ID","_tpClaim":"jonesj@contoso.com","_tpWrite":"ID"}`,
-	}, g.sent[:2]); d != "" {
-		t.Errorf("the stored format has changed (-want +got):\n%s", d)
-	}
-}
-
-// TestOldReservationIsRead: a reservation as earlier versions wrote it, without a term, keeps its key taken, is no copy, and is
-// filled by its change's intent where the entity has the key.
-func TestOldReservationIsRead(t *testing.T) {
-	s := storagetest.Simulator(t, nil)
-	w := newWorld(t, s, kind{unique: true})
-	p := harness.Must[*process](t)(w.start(s))
-	if err := p.repo.Insert(t.Context(), jones()); err != nil {
-		t.Fatal(err)
-	}
-	const old = `{"PartitionKey":"email_Sales","RowKey":"jonesj@contoso.com","_tpPrimary":"empid_000223","_tpPartition":"Sales","_tpReserved":"R1","_tpWrite":"W1"}`
-	if _, err := p.repo.Table().Client().UpsertEntity(t.Context(), []byte(old), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.email.In("Sales").Get(t.Context(), compoundkey.String(jones().Email)); !errors.Is(err, tables.ErrNotFound) {
-		t.Errorf("a reserved key is read as a copy: %v", err)
-	}
-	if err := p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: jones().Email}); !errors.Is(err, tables.ErrDuplicate) {
-		t.Errorf("a key that is reserved can be taken: %v", err)
-	}
-	for _, r := range repairOnce(t.Context(), t, p) {
-		if !r.Repaired {
-			t.Error(r)
+// TestGoldenRows pins the rows of an index, marked and settled, which later versions must read.
+func TestGoldenRows(t *testing.T) {
+	for k, at := range map[kind][2]string{
+		{unique: true}:               {`"email_Sales","RowKey":"jonesj@contoso.com"`, `"email_Sales","RowKey":"june@contoso.com"`},
+		{}:                           {`"email_Sales","RowKey":"jonesj@contoso.com!_Sales!_empid^1000223"`, `"email_Sales","RowKey":"june@contoso.com!_Sales!_empid^1000223"`},
+		{unique: true, spread: true}: {`"email_Sales!_01","RowKey":"jonesj@contoso.com"`, `"email_Sales!_02","RowKey":"june@contoso.com"`},
+	} {
+		acquired := func(at, base string) string {
+			return `{"PartitionKey":` + at + `,"_tpPrimary":"empid_000223","_tpPartition":"Sales","_tpMark":"ID","_tpAcquirer":"ID"` + base + `,"_tpWrite":"ID"}`
 		}
-	}
-	if _, err := w.check(t.Context(), s); err != nil {
-		t.Error(err)
+		settled := func(at, email string) string {
+			return `{"PartitionKey":` + at + `,"Department":"Sales","ID@odata.type":"Edm.Int64","ID":"223","Name":"June Jones","Email":"` + email + `","Badge":"","_tpIncarnation":"ID","_tpCopies":">email,>badge",` +
+				`"_tpPrimary":"empid_000223","_tpPartition":"Sales","_tpVersion":"ETAG","_tpWrite":"ID"}`
+		}
+		want := []string{acquired(at[0], ""), settled(at[0], "jonesj@contoso.com"),
+			`{"PartitionKey":` + at[0] + `,"_tpMark":"ID","_tpWrite":"ID"}`, acquired(at[1], `,"_tpBase":"ETAG"`), settled(at[1], "june@contoso.com")}
+		t.Run(k.String(), func(t *testing.T) {
+			s := storagetest.Simulator(t, nil)
+			w := newWorld(t, s, k)
+			g := &goldenRows{}
+			watched := *s
+			watched.ClientOptions.PerRetryPolicies = append(slices.Clip(s.ClientOptions.PerRetryPolicies), g)
+			p := harness.Must[*process](t)(w.start(&watched))
+			e := jones()
+			e.Badge = ""
+			harness.Check(t, p.repo.Insert(t.Context(), e))
+			e.Email = "june@contoso.com"
+			harness.Check(t, p.repo.Replace(t.Context(), e))
+			slices.Sort(want)
+			slices.Sort(g.sent) // partitions are written at the same time
+			if d := cmp.Diff(want, g.sent); d != "" {
+				t.Errorf("the stored format has changed (-want +got):\n%s", d)
+			}
+		})
 	}
 }

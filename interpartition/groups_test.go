@@ -23,8 +23,7 @@ func TestGroups(t *testing.T) {
 	anywhere := interpartition.NewIndex("anywhere", emailOf, nil)
 	here := interpartition.NewIndex("here", emailOf, &interpartition.Options[employee]{ByPartition: true})
 	initials := interpartition.NewIndex("initials", emailOf, &interpartition.Options[employee]{Group: func(e *employee) string { return e.Email[:1] }})
-	staff := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
-		patterns.Schema[employee]{Name: "grouped", Key: keyOf, Rows: compoundkey.Starting("empid")}, anywhere, here, initials))
+	staff := p.open(t, s, "grouped", anywhere, here, initials)
 	if err := staff.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +47,8 @@ func TestGroups(t *testing.T) {
 	for want, x := range map[string]*interpartition.Index[employee]{"choose one with In": here, "read it without In": anywhere.In("Sales")} {
 		_, got := x.Get(ctx, email)
 		_, full := x.GetFull(ctx, email)
-		_, verified := x.Verified().Get(ctx, email)
-		for read, err := range map[string]error{"Get": got, "GetFull": full, "Range": errors.Join(errorsOf(x.Range(ctx, compoundkey.All()))...),
-			"Verified.Get": verified, "Verified.Range": errors.Join(errorsOf(x.Verified().Range(ctx, compoundkey.All()))...)} {
+		for read, err := range map[string]error{"Get": got, "GetFull": full, "All": errors.Join(errorsOf(x.All(ctx, email))...),
+			"Range": errors.Join(errorsOf(x.Range(ctx, compoundkey.All()))...)} {
 			if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", read, err, want)
 			}
@@ -66,8 +64,10 @@ func TestGroupsOfDeclaration(t *testing.T) {
 	for want, x := range map[string]*interpartition.Index[employee]{
 		"give the repository the index itself": interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{ByPartition: true}).In("Sales"),
 		"set one of them":                      interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{ByPartition: true, Group: group}),
+		"Options.Spread is -1;":                interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{Spread: -1}),
+		"Options.Spread is 65;":                interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{Spread: 65}),
 	} {
-		_, err := patterns.NewRepository(harness.In(p.repo.Table(), p.queue), patterns.Schema[employee]{Name: "refused", Key: keyOf}, x)
+		_, err := patterns.NewRepository(p.repo.Table(), patterns.Schema[employee]{Name: "refused", Key: keyOf}, x)
 		if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -84,6 +84,16 @@ func idsOf(t *testing.T, all iter.Seq2[*employee, error]) (ids []int) {
 	return ids
 }
 
+// namesOf returns their names.
+func namesOf(t *testing.T, all iter.Seq2[*employee, error]) (names []string) {
+	t.Helper()
+	for e, err := range all {
+		harness.Check(t, err)
+		names = append(names, e.Name)
+	}
+	return names
+}
+
 // TestSchemaOfTheEntity: Schema.Where compares the entity's own row. So it neither leaves copies out whose keys do not meet it, nor
 // needs properties that a projection leaves out.
 func TestSchemaOfTheEntity(t *testing.T) {
@@ -91,11 +101,11 @@ func TestSchemaOfTheEntity(t *testing.T) {
 	for name, where := range map[string]tables.Condition{"of the row key": tables.Lt("RowKey", "f"), "of the partition": tables.Eq("PartitionKey", "Sales"), "of a property": tables.Eq("Department", "Sales")} {
 		p := harness.Must[*process](t)(newWorld(t, s, kind{}).start(s))
 		email := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Project: []string{"ID"}})
-		staff := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
-			patterns.Schema[employee]{Name: "chosen", Key: keyOf, Rows: compoundkey.Starting("empid"), Where: where}, email))
-		harness.Check(t, staff.Insert(ctx, jones()))
-		for read, all := range map[string]iter.Seq2[*employee, error]{"Range": email.Range(ctx, compoundkey.All()), "Query": email.Query(compoundkey.All()).All(ctx),
-			"Verified.Range": email.Verified().Range(ctx, compoundkey.All())} {
+		schema := staffSchema("chosen")
+		schema.Where = where
+		staff := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(s.TableName(t)), schema, email))
+		harness.Check(t, p.store.Create(ctx), staff.Insert(ctx, jones()))
+		for read, all := range map[string]iter.Seq2[*employee, error]{"Range": email.Range(ctx, compoundkey.All()), "Query": email.Query(compoundkey.All()).All(ctx)} {
 			if found := idsOf(t, all); !slices.Equal(found, []int{jones().ID}) {
 				t.Errorf("a condition %s: %s finds %v", name, read, found)
 			}
@@ -108,12 +118,13 @@ func TestSchemaOfTheEntity(t *testing.T) {
 func TestRowsOfAnotherRepository(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	p := harness.Must[*process](t)(newWorld(t, s, kind{}).start(s))
+	table := p.store.Account().Table(p.repo.Table().Name())
 	open := func(prefix string) (*patterns.Repository[employee], *interpartition.Index[employee]) {
 		x := interpartition.NewIndex("mail", emailOf, nil)
 		key := func(e *employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join(prefix, compoundkey.Int(e.ID, 6))}
 		}
-		return harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
+		return harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(table,
 			patterns.Schema[employee]{Name: prefix, Key: key, Rows: compoundkey.Starting(prefix)}, x)), x
 	}
 	staff, mine := open("empid")

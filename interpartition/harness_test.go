@@ -8,13 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -34,88 +30,79 @@ func jones() *employee {
 	return &employee{Department: "Sales", ID: 223, Name: "June Jones", Email: "jonesj@contoso.com", Badge: "B-1"}
 }
 
-// kind is how a world's effects are applied, whether its keys are reserved, and whether intents are closed in the background.
-type kind struct{ async, unique, background bool }
+// kind is how a world's indexes are declared, and whether its copies are settled in the background.
+type kind struct{ unique, spread, background bool }
 
 func (k kind) String() string {
-	return map[bool]string{false: "sync", true: "async"}[k.async] + map[bool]string{false: "", true: "-unique"}[k.unique] + map[bool]string{false: "", true: "-background"}[k.background]
+	return map[bool]string{false: "shared", true: "unique"}[k.unique] + map[bool]string{false: "", true: "-spread"}[k.spread] + map[bool]string{false: "", true: "-background"}[k.background]
 }
 
-// carrier returns what carries the intents of a process.
-func (k kind) carrier(queue *eventual.Queue) intents.RunnerCloser {
-	open := 0
-	if k.background {
-		open = 64
-	}
-	return intents.Of((*handle.Any)(queue)).Runner(open)
-}
+// spreadOver is Options.Spread.
+func (k kind) spreadOver() int { return map[bool]int{true: 3}[k.spread] }
 
 // world is where the tests' processes work: names, and how they keep employees.
 type world struct {
 	kind
-	table, badges, queue string
-
-	hidden time.Duration // the visibility timeout; 0 is the constant visibility
-	term   time.Duration // of reservations; 0 is the package's own
+	table, other string
 }
-
-func (w *world) visibility() time.Duration { return cmp.Or(w.hidden, visibility) }
 
 func newWorld(t testing.TB, s *storagetest.Service, k kind) *world {
 	t.Helper()
-	w := &world{kind: k, table: s.TableName(t), badges: s.TableName(t), queue: s.QueueName(t)}
+	w := &world{kind: k, table: s.TableName(t), other: s.TableName(t)}
 	p := harness.Must[*process](t)(w.start(s))
-	for _, err := range []error{p.repo.Table().Create(t.Context()), p.badges.Create(t.Context()), p.queue.Create(t.Context())} {
-		if err != nil {
-			t.Fatal(err)
-		}
+	if err := p.store.Create(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	return w
 }
 
-// process is what one process has: clients, handles, a repository with two inter-partition indexes.
+// process is what one process has: clients, handles, a repository with two indexes over partitions.
 type process struct {
-	repo  *patterns.Repository[employee]
-	queue *eventual.Queue
-	close func(context.Context) error     // waits for what goes on in the background
-	email *interpartition.Index[employee] // in the same table, by department
-	badge *interpartition.Index[employee] // in the table badges: a global index with a projection
-
+	store  *patterns.Store
+	repo   *patterns.Repository[employee]
+	email  *interpartition.Index[employee] // in the same table, by department
+	badge  *interpartition.Index[employee] // in the table badges: a global index with a projection
 	badges *tables.Table
 }
 
-const visibility = 10 * time.Second
+// close waits for what goes on in the background.
+func (p *process) close(ctx context.Context) error { return p.store.Close(ctx) }
 
 func (w *world) start(s *storagetest.Service) (*process, error) {
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, err
 	}
-	queue, err := eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: w.visibility()})
-	if err != nil {
+	p := &process{}
+	if p.store, err = patterns.NewStore(account, "staff", &patterns.StoreOptions{MaxOpen: map[bool]int{false: -1}[w.background]}); err != nil {
 		return nil, err
 	}
-	carrier := w.carrier(queue)
-	p := &process{queue: queue, close: carrier.Close, badges: account.Table(w.badges),
-		email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, &interpartition.Options[employee]{ByPartition: true, Unique: w.unique}),
-		badge: interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
-			Table:   account.Table(w.badges),
-			Project: []string{"Name"},
-			Unique:  w.unique,
-		}),
-	}
-	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}
-	all := []patterns.Pattern[employee]{p.email, p.badge}
-	if w.term > 0 {
-		all = []patterns.Pattern[employee]{briefly{p.email, w.term}, briefly{p.badge, w.term}}
-	}
-	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), carrier), schema, harness.AsyncIf(w.async, all...)...)
+	p.badges = p.store.Table(w.other)
+	p.email = interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{ByPartition: true, Unique: w.unique, Spread: w.spreadOver()})
+	p.badge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) },
+		&interpartition.Options[employee]{Table: p.badges, Project: []string{"Name"}, Unique: w.unique, Spread: w.spreadOver()})
+	p.repo, err = patterns.NewRepository(p.store.Table(w.table), staffSchema("staff"), p.email, p.badge)
 	return p, err
+}
+
+// staffSchema is the schema of employees.
+func staffSchema(name string) patterns.Schema[employee] {
+	return patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")}
+}
+
+// open makes a repository of employees with other indexes, in a table of its own.
+func (p *process) open(t testing.TB, s *storagetest.Service, name string, all ...patterns.Pattern[employee]) *patterns.Repository[employee] {
+	t.Helper()
+	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(s.TableName(t)), staffSchema(name), all...))
+	harness.Check(t, p.store.Create(t.Context()))
+	return repo
 }
 
 func keyOf(e *employee) tables.Key {
 	return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 }
+
+func emailOf(e *employee) compoundkey.Part { return text(e.Email) }
 
 // text is the key of a text, none for "".
 func text(s string) compoundkey.Part {
@@ -125,26 +112,7 @@ func text(s string) compoundkey.Part {
 	return compoundkey.String(s)
 }
 
-// openQueue opens the queue as a process does.
-func (w *world) openQueue(s *storagetest.Service) (*eventual.Queue, error) {
-	p, err := w.start(s)
-	if err != nil {
-		return nil, err
-	}
-	return p.queue, nil
-}
-
-// drain lets every message appear and workers handle them, until none is left.
-func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
-	return harness.Drain(ctx, s, w.visibility(), w.openQueue)
-}
-
-// drainNow handles what is visible now.
-func (w *world) drainNow(ctx context.Context, p *process) error {
-	return harness.DrainNow(ctx, p.queue)
-}
-
-// check holds the indexes against the employees, and returns these as texts by key.
+// check holds the stored rows of the indexes against the employees, and returns these as texts by key. No row may be marked.
 func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.Key]string, error) {
 	p, err := w.start(s)
 	if err != nil {
@@ -157,11 +125,14 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 			return nil, err
 		}
 		found[e.Key()] = textOf(e)
-		if e.Email != "" {
-			wanted["email_"+e.Department+" "+e.Email] = joined(e.Name, e.Email, e.Badge, e.Key().Row, string(e.ETag))
-		}
-		if e.Badge != "" {
-			wanted["badge "+e.Badge] = joined(e.Name, e.Key().Row, string(e.ETag))
+		for at, content := range map[string]string{
+			e.Department + " " + e.Email: joined(e.Name, e.Email, e.Badge, e.Key().Row, string(e.ETag)),
+			e.Badge:                      joined(e.Name, e.Key().Row),
+		} {
+			if at == e.Badge && e.Badge != "" || at != e.Badge && e.Email != "" {
+				at = cmp.Or(map[bool]string{true: "badge " + at}[at == e.Badge], "email "+at)
+				wanted[w.owned(at, e.Key())] = content
+			}
 		}
 	}
 	got, err := w.copies(ctx, p)
@@ -174,50 +145,86 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 	return found, nil
 }
 
-// copies reads the rows of both indexes as they are stored, each of which must have its claim.
+// owned is the place of a copy, which in an index of shared values names its entity.
+func (w *world) owned(at string, of tables.Key) string {
+	if w.unique {
+		return at
+	}
+	return at + " of " + of.Partition + " " + of.Row
+}
+
+// copies reads the rows of both indexes as they are stored, by place.
 func (w *world) copies(ctx context.Context, p *process) (map[string]string, error) {
-	got, claims := map[string]string{}, map[string]int{}
+	got := map[string]string{}
 	for _, table := range []*tables.Table{p.repo.Table(), p.badges} {
-		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
-			if err != nil {
+		rows, err := rawRows(ctx, table)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if row["_tpPrimary"] == "" {
+				continue
+			}
+			if row["_tpMark"] != "" {
+				return nil, fmt.Errorf("row %q %q is marked", row["PartitionKey"], row["RowKey"])
+			}
+			var index, group, value string
+			if index, group, _ = strings.Cut(row["PartitionKey"], "_"); index == "email" {
+				group = strings.Split(group, "!")[0] + " "
+			} else {
+				group = ""
+			}
+			if err := compoundkey.Parse(row["RowKey"], "", append([]compoundkey.Target{compoundkey.ToString(&value)}, w.rest()...)...); err != nil {
 				return nil, err
 			}
-			raw, err := rawRow(ctx, table, row.Key)
-			if err != nil {
-				return nil, err
-			}
-			at := row.Key.Partition + " " + row.Key.Row
-			switch {
-			case raw["_tpClaim"] != "":
-				claims[row.Key.Partition+" "+raw["_tpClaim"]]++
-				if raw["_tpReserved"] != "" {
-					return nil, fmt.Errorf("row %q reserves a key", at)
-				}
-			case raw["_tpReserved"] != "":
-				return nil, fmt.Errorf("row %q is reserved", at)
-			case raw["_tpPrimary"] != "":
-				got[at] = joined(raw["Name"], raw["Email"], raw["Badge"], raw["_tpPrimary"], raw["_tpVersion"])
-			}
+			got[w.owned(index+" "+group+value, tables.Key{Partition: row["_tpPartition"], Row: row["_tpPrimary"]})] =
+				joined(row["Name"], row["Email"], row["Badge"], row["_tpPrimary"], row["_tpVersion"])
 		}
-	}
-	for at := range got {
-		if claims[at] != 1 {
-			return nil, fmt.Errorf("copy %q has %d claims", at, claims[at])
-		}
-	}
-	if len(claims) != len(got) {
-		return nil, fmt.Errorf("%d claims of %d copies", len(claims), len(got))
 	}
 	return got, nil
 }
 
-// rawRow reads a row with its system properties, which the library does not show.
-func rawRow(ctx context.Context, table *tables.Table, key tables.Key) (map[string]string, error) {
-	answer, err := table.Client().GetEntity(ctx, key.Partition, key.Row, nil)
-	if err != nil {
-		return nil, err
+// rest are the parts that follow the index key in a row key.
+func (w *world) rest() []compoundkey.Target {
+	if w.unique {
+		return nil
 	}
-	return decode(answer.Value)
+	return []compoundkey.Target{compoundkey.ToString(new(string)), compoundkey.ToString(new(string))}
+}
+
+// rawRows reads a table as it is stored, with the properties that the library does not show.
+func rawRows(ctx context.Context, table *tables.Table) (rows []map[string]string, err error) {
+	pager := table.Client().NewListEntitiesPager(nil)
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, body := range page.Entities {
+			row, err := decode(body)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// marked counts the marked rows of the indexes.
+func (p *process) marked(ctx context.Context) (n int, err error) {
+	for _, table := range []*tables.Table{p.repo.Table(), p.badges} {
+		rows, err := rawRows(ctx, table)
+		if err != nil {
+			return 0, err
+		}
+		for _, row := range rows {
+			if row["_tpMark"] != "" {
+				n++
+			}
+		}
+	}
+	return n, nil
 }
 
 // joined is what there is of some texts.

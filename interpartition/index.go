@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"iter"
 	"slices"
 
@@ -26,6 +28,7 @@ type declaration[T any] struct {
 	index  keyindex.Index[T]
 	table  *tables.Table
 	unique bool
+	spread int
 }
 
 // Options are the options of NewIndex; nil is the same as the zero value.
@@ -43,26 +46,39 @@ type Options[T any] struct {
 
 	// Project names the properties that the copies hold (default: all). With a projection, an entity read through the index
 	// has zero values for the other properties and cannot be replaced, only merged or deleted; GetFull reads the whole
-	// entity. Queries through the index can have conditions on these properties only.
+	// entity. Queries through the index can have conditions on these properties only. A change that alters neither the key
+	// nor these properties does not write the copy.
+	//
+	// Without any name, []string{}, the copies hold only whose they are. Reads then return whole entities, with 1 more request
+	// for each, and a change that keeps the key does not write the copy.
 	Project []string
 
-	// Unique makes a write that needs another entity's key fail with tables.ErrDuplicate and write nothing.
-	// The writer reserves each new key before it writes the entity, which takes 1 request for each. A key
-	// that a change has just released, or that a dead writer has reserved, stays taken until the intent of
-	// that change is carried out.
+	// Unique gives each index key to one entity of the group: a write that needs another entity's key fails with
+	// tables.ErrDuplicate and writes nothing. Without Unique the library appends the entity's own key to the index key, so
+	// that entities may share a value. Together they have at most 512 UTF-16 units.
 	Unique bool
+
+	// Spread divides each group over so many partitions, at most 64, by a hash of the index key, for an index with more
+	// changes than one partition takes. Get and All still read one partition, but Range reads all of them, and
+	// Query becomes a table scan. Entities that share a value stay together: a value that all entities have is as
+	// busy as without Spread. Spread is part of the stored format: to change it, make an index of another name. 0 and 1 mean
+	// one partition.
+	Spread int
 }
+
+// maxSpread limits Options.Spread: Range reads all partitions at once.
+const maxSpread = 64
 
 // NewIndex makes an index. name consists of ASCII letters, digits, '-' and '.'. name is the partition key of the
 // copies; in an index with groups, "_" and the group follow. key must be pure. key returns one index key, or several,
 // for example one for each tag; repeated keys count once. key returns the zero Part for an entity that is not in the
-// index, and a compoundkey.Tuple for an order by several properties. An index key belongs to one entity of its group,
-// so if values repeat, such as last names, end the key with the entity's id. NewRepository reports an invalid name.
+// index, and a compoundkey.Tuple for an order by several properties. NewRepository reports an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options[T]) *Index[T] {
 	if options == nil {
 		options = &Options[T]{}
 	}
-	x := &declaration[T]{index: keyindex.New(name, key, keyindex.Groups[T]{Of: options.Group, ByPartition: options.ByPartition}), table: options.Table, unique: options.Unique}
+	x := &declaration[T]{index: keyindex.New(name, key, keyindex.Groups[T]{Of: options.Group, ByPartition: options.ByPartition}), table: options.Table,
+		unique: options.Unique, spread: options.Spread}
 	x.index.Project = slices.Clone(options.Project)
 	return &Index[T]{declaration: x}
 }
@@ -77,6 +93,9 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	if x.group != nil {
 		err = keyindex.ErrInGroup(*x.group)
 	}
+	if err == nil && (x.spread < 0 || x.spread > maxSpread) {
+		err = fmt.Errorf("Options.Spread is %d; set it to a number of partitions, at most %d", x.spread, maxSpread)
+	}
 	implementation.Outside = &driver.Outside[T]{Table: x.table,
 		Owns:   func(key tables.Key) bool { return x.index.Owns(key.Partition) },
 		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}
@@ -85,11 +104,14 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 
 // copies returns the rows of an entity: one for each of its keys. keyOf is Host.KeyOf.
 func (x *declaration[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy, error) {
-	partition := x.index.Partition(x.index.GroupOf(v, keyOf))
+	group, of := x.index.GroupOf(v, keyOf), keyOf(v)
 	var copies []driver.OutsideCopy
 	for _, part := range x.index.KeysOf(v) {
-		key := tables.Key{Partition: partition, Row: compoundkey.Join("", part)}
+		key := tables.Key{Partition: x.partition(group, part), Row: x.row(part, of)}
 		if err := errors.Join(compoundkey.Err(key.Partition), compoundkey.Err(key.Row)); err != nil {
+			if !x.unique && compoundkey.Err(x.value(part)) == nil {
+				err = fmt.Errorf("the library appends the entity's partition key and row key to the index key, since Options.Unique is not set: %w", err)
+			}
 			return nil, err
 		}
 		copies = append(copies, driver.OutsideCopy{Key: key, Keep: x.index.Project})
@@ -97,59 +119,147 @@ func (x *declaration[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.Outsi
 	return copies, nil
 }
 
-// chosen returns the partition that the caller wants to read, and the repository to which the index was given.
+// value returns an index key as text.
+func (x *declaration[T]) value(part compoundkey.Part) string { return compoundkey.Join("", part) }
+
+// row returns the row key of the copy of an entity under an index key.
+func (x *declaration[T]) row(part compoundkey.Part, of tables.Key) string {
+	if x.unique {
+		return x.value(part)
+	}
+	return compoundkey.Join("", part, compoundkey.String(of.Partition), compoundkey.String(of.Row))
+}
+
+// partition returns the partition of an index key in a group.
+func (x *declaration[T]) partition(group string, part compoundkey.Part) string {
+	if x.spread <= 1 {
+		return x.index.Partition(group)
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(x.value(part)))
+	sum := hash.Sum64()
+	return x.share(group, int((sum^sum>>32)%uint64(x.spread))) // folded, since the low bits of FNV-1a depend on the low bits of the bytes alone
+}
+
+// share returns one of the partitions over which a group is spread.
+func (x *declaration[T]) share(group string, i int) string {
+	const digits = 2
+	return x.index.Partition(group, compoundkey.Int(i, digits))
+}
+
+// chosen returns the group that the caller wants to read, and the repository to which the index was given.
 func (x *Index[T]) chosen(op string) (string, driver.Host[T], error) {
 	host, err := x.index.Host(op)
 	if err != nil {
 		return "", nil, err
 	}
 	group, err := x.index.Chosen(op, x.group)
-	return x.index.Partition(group), host, err
+	return group, host, err
 }
 
-// Get reads the copy under an index key. It returns tables.ErrNotFound if there is none. key has the form that
-// the key function returns, such as compoundkey.String(email). Requests: 1.
+// at returns the partition and the text of an index key that the caller wants to read, and the repository to which the index was given.
+func (x *Index[T]) at(op string, key compoundkey.Part) (at tables.Key, host driver.Host[T], err error) {
+	group, host, err := x.chosen(op)
+	if err != nil {
+		return at, nil, err
+	}
+	at = tables.Key{Partition: x.partition(group, key), Row: x.value(key)}
+	if err := compoundkey.Err(at.Row); err != nil {
+		return at, nil, driver.Invalid(op, err)
+	}
+	return at, host, nil
+}
+
+// Get reads the entity that has an index key: the first one, in the order of their own keys, where several have it. It
+// returns tables.ErrNotFound if none has it. key has the form that the key function returns, such as
+// compoundkey.String(email). Requests: 1; while a change of the entity is under way, 2, or 3 if no entity has the key.
 func (x *Index[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) {
-	partition, host, err := x.chosen("Get")
-	if err != nil {
-		return nil, err
-	}
-	return host.GetOutsideCopy(ctx, x.table, tables.Key{Partition: partition, Row: compoundkey.Join("", key)}, x.index.Project)
+	return x.get(ctx, "Get", key, x.index.Project)
 }
 
-// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns the
-// entity as the second read found it, and tables.ErrNotFound if there is no copy or the entity was deleted
-// meanwhile. Requests: 2.
+// GetFull does what Get does, and reads the whole entity from its own row, for an index with Options.Project. Requests: 2;
+// 3 if an entity that had the key has lost it meanwhile.
 func (x *Index[T]) GetFull(ctx context.Context, key compoundkey.Part) (*T, error) {
-	_, host, err := x.chosen("GetFull")
+	return x.get(ctx, "GetFull", key, []string{})
+}
+
+// get reads the first entity with an index key. keep names the properties to read from copies.
+func (x *Index[T]) get(ctx context.Context, op string, key compoundkey.Part, keep []string) (*T, error) {
+	at, host, err := x.at(op, key)
 	if err != nil {
 		return nil, err
 	}
-	copied, err := x.Get(ctx, key)
-	if err != nil {
-		return nil, err
+	if x.unique {
+		return host.GetOutsideCopy(ctx, x.table, at, keep)
 	}
-	return host.Get(ctx, host.MetaOf(copied).Key())
+	for v, err := range x.sharing(ctx, host, at.Partition, key, keep, 1) {
+		return v, err
+	}
+	return nil, &tables.Error{Op: op, Table: cmp.Or(x.table, host.Table()).Name(), Key: at, Pattern: x.index.Name, Kind: tables.ErrNotFound}
+}
+
+// All yields the entities that have an index key, in the order of their own keys; of an index with Options.Unique, one at
+// most. Errors are those of Range. Requests: 1 for each page of at most 1,000, and those of Range for copies that are being changed.
+func (x *Index[T]) All(ctx context.Context, key compoundkey.Part) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		at, host, err := x.at("All", key)
+		switch {
+		case err != nil:
+			yield(nil, err)
+		case !x.unique:
+			x.sharing(ctx, host, at.Partition, key, x.index.Project, 0)(yield)
+		default:
+			if v, err := x.Get(ctx, key); !errors.Is(err, tables.ErrNotFound) {
+				yield(v, err)
+			}
+		}
+	}
+}
+
+// sharing yields the entities that share an index key.
+func (x *declaration[T]) sharing(ctx context.Context, host driver.Host[T], partition string, key compoundkey.Part, keep []string, pageSize int) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for v, err := range host.OutsideCopies(x.table, compoundkey.Exactly(key), keep).Partition(partition).PageSize(pageSize).All(ctx) {
+			if err == nil && host.MetaOf(v).ReadRow() != x.row(key, host.MetaOf(v).Key()) {
+				continue // its key is a tuple that begins with this one
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
 }
 
 // Range yields the entities whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in
 // the order of the index. For a row that does not fit its type it yields tables.ErrGarbled with Error.OfRow,
 // and the loop may continue. It yields any other error once, as the last element. Requests: 1 for each page of
-// at most 1,000.
+// at most 1,000, in each of the partitions of Options.Spread, and 1 for each copy whose entity is being changed.
 func (x *Index[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		partition, host, err := x.chosen("Range")
+		group, host, err := x.chosen("Range")
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		host.OutsideCopies(x.table, span, x.index.Project).Partition(partition).All(ctx)(yield)
+		query := host.OutsideCopies(x.table, span, x.index.Project)
+		if x.spread <= 1 {
+			query.Partition(x.index.Partition(group)).All(ctx)(yield)
+			return
+		}
+		partitions := make([]string, x.spread)
+		for i := range partitions {
+			partitions[i] = x.share(group, i)
+		}
+		query.AllPartitions(ctx, partitions, &tables.ParallelOptions[T]{Order: func(a, b *T) int {
+			return compoundkey.Compare(host.MetaOf(a).ReadRow(), host.MetaOf(b).ReadRow())
+		}})(yield)
 	}
 }
 
-// Query returns a query of the copies in the span, in the order of the index, for conditions and pages. If the index
-// has groups and In has chosen none, the query covers all groups: it is a table scan, and 4 of its at most 15
-// comparisons select the partitions of the index. If the index was not given to a repository, Plan and the methods
+// Query returns a query of the entities whose index keys are in the span, in the order of the index, for conditions and pages. If
+// the index has groups and In has chosen none, the query covers all groups: it is a table scan, and 4 of its at most 15
+// comparisons select the partitions of the index. With Options.Spread it is a table scan, too, of which 2 comparisons select the
+// partitions, and its order is that of the partitions. If the index was not given to a repository, Plan and the methods
 // that would send the query return tables.ErrWiring. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
@@ -160,109 +270,12 @@ func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	if x.index.Groups.Any() && x.group == nil {
 		return query.Where(x.index.InGroups())
 	}
-	partition, _, err := x.chosen("Query")
-	if err != nil {
+	group, _, err := x.chosen("Query")
+	switch {
+	case err != nil:
 		return driver.FailedQuery[T](err)
+	case x.spread > 1:
+		return query.Where(tables.Ge("PartitionKey", x.share(group, 0)), tables.Le("PartitionKey", x.share(group, x.spread-1)))
 	}
-	return query.Partition(partition)
-}
-
-// Verified is a view of an index whose reads follow each copy to the entity's own row and return the current entity if it
-// still has the index key. They do not find entities that are not in the index yet.
-type Verified[T any] struct{ index *Index[T] }
-
-// Verified returns a view of the index whose reads never return a stale entity.
-func (x *Index[T]) Verified() Verified[T] { return Verified[T]{x} }
-
-// Get reads the copy under an index key, and then the entity's own row, which it returns. It returns tables.ErrNotFound if
-// there is no copy, or if the entity was deleted or has another index key by now. Requests: 2.
-func (v Verified[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) {
-	x := v.index
-	partition, host, err := x.chosen("Get")
-	if err != nil {
-		return nil, err
-	}
-	found, err := x.GetFull(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	at := tables.Key{Partition: partition, Row: compoundkey.Join("", key)}
-	if has, err := x.has(host, found, func(k tables.Key) bool { return k == at }); err != nil || !has {
-		return nil, &tables.Error{Op: "Get", Table: cmp.Or(x.table, host.Table()).Name(), Key: at, Pattern: x.index.Name, Kind: tables.ErrNotFound, Err: err}
-	}
-	return found, nil
-}
-
-// has reports whether an entity has a copy for whose key the function matches returns true.
-func (x *declaration[T]) has(host driver.Host[T], v *T, matches func(tables.Key) bool) (bool, error) {
-	copies, err := x.copies(v, host.KeyOf)
-	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return matches(c.Key) }), err
-}
-
-// verifiedAtOnce is the number of copies whose entities Range reads together.
-const verifiedAtOnce = 64
-
-// Range reads the copies in a span, and yields the entities' own rows in the order of the index. It skips entities that were
-// deleted or have another index key by now. Requests: 1 for each page of at most 1,000 copies, and 1 for each entity, of
-// which it reads several in parallel. It yields errors as Index.Range does.
-func (v Verified[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		partition, host, err := v.index.chosen("Range")
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		var batch []*T
-		for copied, err := range v.index.Range(ctx, span) {
-			if err == nil {
-				batch = append(batch, copied)
-			}
-			if err == nil && len(batch) < verifiedAtOnce {
-				continue
-			}
-			if !v.follow(ctx, host, partition, span, batch, yield) || err != nil && !yield(nil, err) {
-				return
-			}
-			batch = batch[:0]
-		}
-		v.follow(ctx, host, partition, span, batch, yield)
-	}
-}
-
-// follow yields the entities of the copies, and omits entities that no longer have the index key. It returns
-// false after an error that is not of one row, or if the caller stopped the iteration.
-func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], partition string, span compoundkey.Span, copies []*T, yield func(*T, error) bool) bool {
-	x := v.index
-	keys := make([]tables.Key, len(copies))
-	for i, copied := range copies {
-		keys[i] = host.MetaOf(copied).Key()
-	}
-	found := map[tables.Key]*T{}
-	for e, err := range host.GetMany(ctx, keys, nil) {
-		if err != nil {
-			var of *tables.Error
-			if !yield(nil, err) || !errors.As(err, &of) || !of.OfRow {
-				return false
-			}
-			continue // the others can be read
-		}
-		found[host.MetaOf(e).Key()] = e
-	}
-	for i, copied := range copies {
-		e := found[keys[i]]
-		if e == nil {
-			continue
-		}
-		read := host.MetaOf(copied).ReadRow()
-		if has, err := x.has(host, e, func(k tables.Key) bool {
-			// If the blob of a stale copy is gone, the read has returned the entity's own row: then any key in the span will do.
-			return k.Partition == partition && (k.Row == read || read == keys[i].Row && span.Contains(k.Row))
-		}); err != nil || !has {
-			continue // an entity that the key function refuses has no copies
-		}
-		if !yield(e, nil) {
-			return false
-		}
-	}
-	return true
+	return query.Partition(x.index.Partition(group))
 }

@@ -10,24 +10,21 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
+var allKinds = []kind{{}, {unique: true}, {spread: true}, {unique: true, spread: true}, {unique: true, background: true}}
+
 // TestLifeOfAnEntity: inserted, found, moved through an index, merged, upserted, deleted; the indexes follow at once.
 func TestLifeOfAnEntity(t *testing.T) {
-	for _, k := range []kind{{}, {unique: true}, {async: true}, {async: true, unique: true}} {
+	for _, k := range allKinds {
 		t.Run(k.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := newWorld(t, s, k)
-			p := harness.Must[*process](t)(w.start(s))
 			wantCopies := func(want string) {
 				t.Helper()
-				if k.async {
-					if err := w.drainNow(ctx, p); err != nil {
-						t.Fatal(err)
-					}
-				}
 				found, err := w.check(ctx, s)
 				if err != nil {
 					t.Fatal(err)
@@ -36,59 +33,61 @@ func TestLifeOfAnEntity(t *testing.T) {
 					t.Fatalf("the entity is %q, want %q", got, want)
 				}
 			}
+			// in makes a change in a process of its own, and waits until nothing is left of it.
+			in := func(do func(p *process) error) {
+				t.Helper()
+				p := harness.Must[*process](t)(w.start(s))
+				harness.Check(t, do(p), p.close(ctx))
+			}
 			e := jones()
-			if err := p.repo.Insert(ctx, e); err != nil {
-				t.Fatal(err)
-			}
+			in(func(p *process) error { return p.repo.Insert(ctx, e) })
 			wantCopies("June Jones <jonesj@contoso.com> B-1")
-			found, err := p.email.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			found.Email, found.Badge = "june@contoso.com", ""
-			if err := p.repo.Replace(ctx, found); err != nil {
-				t.Fatal(err)
-			}
+			in(func(p *process) error {
+				found := harness.Must[*employee](t)(p.email.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com")))
+				found.Email, found.Badge = "june@contoso.com", ""
+				if err := p.repo.Replace(ctx, found); err != nil {
+					return err
+				}
+				stale := *e
+				if err := p.repo.Replace(ctx, &stale); !errors.Is(err, tables.ErrConflict) {
+					t.Fatalf("replaced what has changed since: %v", err)
+				}
+				return nil
+			})
 			wantCopies("June Jones <june@contoso.com> ")
-			if err := p.repo.Replace(ctx, e); !errors.Is(err, tables.ErrConflict) {
-				t.Fatalf("replaced what has changed since: %v", err)
-			}
-			found.Badge = "B-2"
-			if err := p.repo.Merge(ctx, found, "Badge"); err != nil {
-				t.Fatal(err)
-			}
+			in(func(p *process) error {
+				found := harness.Must[*employee](t)(p.email.In("Sales").Get(ctx, compoundkey.String("june@contoso.com")))
+				found.Badge = "B-2"
+				return p.repo.Merge(ctx, found, "Badge")
+			})
 			wantCopies("June Jones <june@contoso.com> B-2")
-			part, err := p.badge.Get(ctx, compoundkey.String("B-2"))
-			if err != nil || part.Name != "June Jones" || part.Email != "" {
-				t.Fatalf("%+v, %v", part, err)
-			}
-			if err := p.repo.Upsert(ctx, jones()); err != nil {
-				t.Fatal(err)
-			}
+			in(func(p *process) error {
+				if part := harness.Must[*employee](t)(p.badge.Get(ctx, compoundkey.String("B-2"))); part.Name != "June Jones" || part.Email != "" {
+					t.Fatalf("%+v", part)
+				}
+				return p.repo.Upsert(ctx, jones())
+			})
 			wantCopies("June Jones <jonesj@contoso.com> B-1")
-			whole, err := p.badge.GetFull(ctx, compoundkey.String("B-1"))
-			if err != nil || whole.Email != "jonesj@contoso.com" {
-				t.Fatalf("%+v, %v", whole, err)
-			}
-			if err := p.repo.Delete(ctx, whole); err != nil {
-				t.Fatal(err)
-			}
+			in(func(p *process) error {
+				whole := harness.Must[*employee](t)(p.badge.GetFull(ctx, compoundkey.String("B-1")))
+				if whole.Email != "jonesj@contoso.com" {
+					t.Fatalf("%+v", whole)
+				}
+				return p.repo.Delete(ctx, whole)
+			})
 			wantCopies("")
 		})
 	}
 }
 
-// TestTakenKey: with Unique the write is refused and leaves nothing; without, the index keeps its first owner.
+// TestTakenKey: with Unique, a write that needs the key of another entity is refused and leaves nothing.
 func TestTakenKey(t *testing.T) {
-	for _, k := range []kind{{unique: true}, {unique: true, async: true}} {
+	for _, k := range []kind{{unique: true}, {unique: true, spread: true}} {
 		t.Run(k.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := newWorld(t, s, k)
 			p := harness.Must[*process](t)(w.start(s))
 			if err := p.repo.Insert(ctx, jones()); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.drainNow(ctx, p); err != nil {
 				t.Fatal(err)
 			}
 			other := &employee{Department: "Marketing", ID: 5, Name: "Otto", Email: "otto@contoso.com", Badge: "B-1"}
@@ -105,7 +104,9 @@ func TestTakenKey(t *testing.T) {
 			if err := p.repo.Replace(ctx, other); !errors.Is(err, tables.ErrDuplicate) {
 				t.Fatalf("error is %v", err)
 			}
-			if err := w.drainNow(ctx, p); err != nil {
+			// The change that was refused has held its other key: the next one of the entity settles it.
+			other.Badge = "B-3"
+			if err := p.repo.Replace(ctx, other); err != nil {
 				t.Fatal(err)
 			}
 			found, err := w.check(ctx, s)
@@ -116,97 +117,174 @@ func TestTakenKey(t *testing.T) {
 	}
 }
 
-func TestSecondOwnerOfAKey(t *testing.T) {
+// TestSharedKey: without Unique, entities share a key. Get reads the first of them in the order of their own keys, and All reads all.
+func TestSharedKey(t *testing.T) {
+	for _, k := range []kind{{}, {spread: true}} {
+		t.Run(k.String(), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w := newWorld(t, s, k)
+			p := harness.Must[*process](t)(w.start(s))
+			sharing := []*employee{{Department: "Marketing", ID: 5, Name: "Otto"}, {Department: "Marketing", ID: 40, Name: "Olga"}, {Department: "Sales", ID: 1, Name: "Ada"}}
+			for _, i := range []int{2, 1, 0} {
+				e := *sharing[i]
+				e.Badge, e.Email = "B-1", "all"
+				harness.Check(t, p.repo.Insert(ctx, &e))
+			}
+			harness.Check(t, p.repo.Insert(ctx, &employee{Department: "A", ID: 1, Name: "No", Badge: "B-10", Email: "all"}))
+			badge := compoundkey.String("B-1")
+			for i, want := range sharing {
+				found := harness.Must[*employee](t)(p.badge.Get(ctx, badge))
+				if full := harness.Must[*employee](t)(p.badge.GetFull(ctx, badge)); found.Name != want.Name || full.Email != "all" || full.Name != want.Name {
+					t.Errorf("%+v, %+v, want %s", found, full, want.Name)
+				}
+				if got := namesOf(t, p.badge.All(ctx, badge)); len(got) != len(sharing)-i || got[0] != want.Name {
+					t.Errorf("All yields %q", got)
+				}
+				harness.Check(t, p.repo.DeleteUnconditional(ctx, keyOf(want)))
+			}
+			for what, err := range map[string]error{"Get": second(p.badge.Get(ctx, badge)), "GetFull": second(p.badge.GetFull(ctx, badge))} {
+				if e := harness.WantKind(t, err, tables.ErrNotFound); e.Pattern != "badge" || e.Op != what {
+					t.Errorf("%s: %+v", what, e)
+				}
+			}
+			if got := namesOf(t, p.badge.All(ctx, badge)); got != nil {
+				t.Errorf("All yields %q", got)
+			}
+			if _, err := w.check(ctx, s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// second is the error of a call.
+func second[T any](_ T, err error) error { return err }
+
+// TestBadInputSendsNothing: what cannot be stored is refused before the first request.
+func TestBadInputSendsNothing(t *testing.T) {
+	for _, k := range []kind{{}, {unique: true}} {
+		ctx, s := context.Background(), storagetest.Open(t)
+		w := newWorld(t, s, k)
+		counter := &storagetest.RequestCounter{}
+		counted := *s
+		counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+		p := harness.Must[*process](t)(w.start(&counted))
+		long, most := strings.Repeat("x", 600), strings.Repeat("x", 512)
+		for name, bad := range map[string]*employee{
+			"index key too long":                 {Department: "Sales", ID: 1, Email: long},
+			"property too long":                  {Department: "Sales", ID: 1, Name: strings.Repeat("x", 40_000)},
+			"partition key too long":             {Department: long, ID: 1},
+			"index key too long with the entity": {Department: "Sales", ID: 1, Email: most},
+		} {
+			err := p.repo.Insert(ctx, bad)
+			appended := strings.HasSuffix(name, "with the entity")
+			if appended && k.unique {
+				harness.Check(t, err)
+				counter.Reset()
+				continue
+			}
+			if !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) {
+				t.Errorf("%s: %v", name, err)
+			}
+			var answer *azcore.ResponseError
+			if errors.As(err, &answer) || counter.Count() != 0 {
+				t.Errorf("%s: %d requests, %v", name, counter.Count(), err)
+			}
+			if says := err != nil && strings.Contains(err.Error(), "appends the entity's partition key and row key"); says != appended {
+				t.Errorf("%s: %v", name, err)
+			}
+			if appended {
+				harness.WantKind(t, err, tables.ErrInvalid)
+			}
+		}
+		for name, err := range map[string]error{"Get": second(p.badge.Get(ctx, text(long))), "Get of no key": second(p.badge.Get(ctx, compoundkey.Part{})),
+			"All": errors.Join(errorsOf(p.badge.All(ctx, text(long)))...), "All of no key": errors.Join(errorsOf(p.badge.All(ctx, compoundkey.Part{}))...)} {
+			if !errors.Is(err, tables.ErrInvalid) || counter.Count() != 0 {
+				t.Errorf("%v: %s: %d requests, %v", k, name, counter.Count(), err)
+			}
+		}
+	}
+}
+
+// TestFailureElsewhere: a change fails, and writes nothing, if the table of an index fails. The error names the table and the index.
+func TestFailureElsewhere(t *testing.T) {
+	for name, want := range map[string]error{"missing": tables.ErrMissingResource, "throttled": tables.ErrUnavailable} {
+		t.Run(name, func(t *testing.T) {
+			ctx, s := t.Context(), storagetest.Simulator(t, nil)
+			w := newWorld(t, s, kind{unique: true})
+			faulty, _ := s.WithRetries(0).Faulty(storagetest.If(func(call storagetest.Call) bool { return call.Resource == w.other }, storagetest.Throttled))
+			if name == "missing" {
+				faulty = s
+				harness.Check(t, harness.Must[*process](t)(w.start(s)).badges.Drop(ctx))
+			}
+			p := harness.Must[*process](t)(w.start(faulty))
+			err := p.repo.Insert(ctx, jones())
+			if e := harness.WantKind(t, err, want); e.Pattern != "badge" || !strings.Contains(err.Error(), w.other) {
+				t.Errorf("%v", err)
+			}
+			if _, err := p.repo.Get(ctx, keyOf(jones())); !errors.Is(err, tables.ErrNotFound) {
+				t.Errorf("the entity: %v", err)
+			}
+			if _, err := p.email.In("Sales").Get(ctx, emailOf(jones())); !errors.Is(err, tables.ErrNotFound) {
+				t.Errorf("its copy: %v", err)
+			}
+		})
+	}
+}
+
+// TestExchangeOfKeys: two entities exchange both keys in one transaction; one after another, the first is refused.
+func TestExchangeOfKeys(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
-	w := newWorld(t, s, kind{})
+	w := newWorld(t, s, kind{unique: true})
 	p := harness.Must[*process](t)(w.start(s))
-	first := jones()
-	if err := p.repo.Insert(ctx, first); err != nil {
-		t.Fatal(err)
-	}
-	second := &employee{Department: "Marketing", ID: 5, Name: "Otto", Badge: "B-1"}
-	if err := p.repo.Insert(ctx, second); err != nil {
-		t.Fatal(err)
-	}
-	got, err := p.badge.Verified().Get(ctx, compoundkey.String("B-1"))
-	if err != nil || got.Name != "June Jones" {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	first.Badge = "B-3"
-	if err := p.repo.Replace(ctx, first); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.drainNow(ctx, p); err != nil { // the second's intent was left on the queue
+	june, otto := jones(), &employee{Department: "Sales", ID: 5, Name: "Otto", Email: "otto@contoso.com", Badge: "B-2"}
+	harness.Check(t, p.repo.Insert(ctx, june), p.repo.Insert(ctx, otto))
+	june.Email, otto.Email = otto.Email, june.Email
+	june.Badge, otto.Badge = otto.Badge, june.Badge
+	harness.WantKind(t, p.repo.Replace(ctx, june), tables.ErrDuplicate)
+	x := p.repo.Table().NewTransaction()
+	p.repo.StageReplace(x, june)
+	p.repo.StageReplace(x, otto)
+	if _, err := x.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.check(ctx, s); err != nil {
 		t.Fatal(err)
 	}
+	if found := harness.Must[*employee](t)(p.badge.Get(ctx, text("B-1"))); found.Name != "Otto" {
+		t.Errorf("%+v", found)
+	}
 }
 
-// TestVerifiedReads: a copy that is stale is not yielded, and what is yielded is the entity as it is.
-func TestVerifiedReads(t *testing.T) {
-	ctx, s := context.Background(), storagetest.Open(t)
-	w := newWorld(t, s, kind{async: true})
-	p := harness.Must[*process](t)(w.start(s))
+// TestOwnersOnly: an index without properties yields whole entities, and is not written by changes that keep the key.
+func TestOwnersOnly(t *testing.T) {
+	ctx, c := t.Context(), openCounted(t, kind{})
+	index := interpartition.NewIndex("owners", emailOf, &interpartition.Options[employee]{Project: []string{}})
+	repo := c.open(t, c.service, "owners", index)
+	wantRequests := func(want int, err error) {
+		t.Helper()
+		if err != nil || c.requests.Count() != want {
+			t.Errorf("%d requests, want %d; %v", c.requests.Count(), want, err)
+		}
+		c.requests.Reset()
+	}
+	c.requests.Reset()
 	e := jones()
-	if err := p.repo.Insert(ctx, e); err != nil {
-		t.Fatal(err)
+	wantRequests(3, repo.Insert(ctx, e))
+	found, err := index.Get(ctx, emailOf(e))
+	wantRequests(2, err)
+	if found.Badge != e.Badge || found.ETag != e.ETag {
+		t.Errorf("%+v", found)
 	}
-	if _, err := p.badge.Get(ctx, compoundkey.String("B-1")); !errors.Is(err, tables.ErrNotFound) {
-		t.Fatalf("the index has it before the worker: %v", err)
-	}
-	if _, err := p.badge.Verified().Get(ctx, compoundkey.String("B-1")); !errors.Is(err, tables.ErrNotFound) {
-		t.Fatalf("a verified read before the worker: %v", err)
-	}
-	if err := w.drainNow(ctx, p); err != nil {
-		t.Fatal(err)
-	}
-	e.Badge = "B-2"
-	if err := p.repo.Replace(ctx, e); err != nil {
-		t.Fatal(err)
-	}
-	if stale, err := p.badge.Get(ctx, compoundkey.String("B-1")); err != nil || stale.Name == "" {
-		t.Fatalf("%+v, %v", stale, err)
-	}
-	if _, err := p.badge.Verified().Get(ctx, compoundkey.String("B-1")); !errors.Is(err, tables.ErrNotFound) {
-		t.Fatalf("error is %v", err)
-	}
-	for v, err := range p.badge.Verified().Range(ctx, compoundkey.All()) {
-		t.Fatalf("yielded %+v, %v", v, err)
-	}
-	n := 0
-	for v, err := range p.email.In("Sales").Verified().Range(ctx, compoundkey.Prefix("j")) {
-		if err != nil || v.Badge != "B-2" {
-			t.Fatalf("%+v, %v", v, err)
-		}
-		n++
-	}
-	if n != 1 {
-		t.Fatalf("%d entities", n)
-	}
-}
-
-// TestBadInputSendsNothing: what cannot be stored is refused before the intent is put.
-func TestBadInputSendsNothing(t *testing.T) {
-	ctx, s := context.Background(), storagetest.Open(t)
-	w := newWorld(t, s, kind{})
-	counter := &storagetest.RequestCounter{}
-	counted := *s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := harness.Must[*process](t)(w.start(&counted))
-	for name, bad := range map[string]*employee{
-		"index key too long":     {Department: "Sales", ID: 1, Email: strings.Repeat("x", 600)},
-		"property too long":      {Department: "Sales", ID: 1, Name: strings.Repeat("x", 40_000)},
-		"partition key too long": {Department: strings.Repeat("x", 600), ID: 1},
-	} {
-		err := p.repo.Insert(ctx, bad)
-		if !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) {
-			t.Errorf("%s: %v", name, err)
-		}
-		var answer *azcore.ResponseError
-		if errors.As(err, &answer) || counter.Count() != 0 {
-			t.Errorf("%s: %d requests, %v", name, counter.Count(), err)
+	found.Name = "June Smith"
+	wantRequests(1, repo.Replace(ctx, found))
+	for v, err := range index.Range(ctx, compoundkey.All()) {
+		if err != nil || v.Name != "June Smith" || v.Badge != e.Badge {
+			t.Errorf("%+v, %v", v, err)
 		}
 	}
+	wantRequests(2, nil)
+	_, err = index.Query(compoundkey.All()).Where(tables.Eq("Name", "x")).First(ctx)
+	harness.WantKind(t, err, tables.ErrInvalid)
+	wantRequests(0, nil)
 }

@@ -193,7 +193,7 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Findi
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
 		return true
-	case h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(wanted.Keep), e.mark(wanted)):
+	case own.Own.Outside.Is && h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(wanted.Keep), e.mark(wanted)):
 		return false
 	}
 	d.Kind = Different

@@ -161,7 +161,7 @@ A row that is there with the same content counts as unchanged, so the command ca
 func (j *job) written(done string, r backup.Result, err error) error {
 	err = j.finish(done, r.Report, err)
 	if r.Outside > 0 && !j.options.DryRun {
-		fmt.Fprintf(j.stderr, "%d rows are index copies in other partitions, whose ETags are new now: run Repair of the Store\n", r.Outside)
+		fmt.Fprintf(j.stderr, "%d rows are index copies in other partitions: reads through them cost 1 request more until Rebuild of the repository\n", r.Outside)
 	}
 	return err
 }

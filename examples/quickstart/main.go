@@ -8,7 +8,6 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -54,15 +53,9 @@ func run(ctx context.Context, account *tables.Account) error {
 		return err
 	}
 
-	// Create what does not exist, and finish what processes have left that died.
 	if err := store.Create(ctx); err != nil {
 		return err
 	}
-	running, stop := context.WithCancel(ctx)
-	ended := make(chan error)
-	go func() { ended <- eventual.Run(running, store, nil) }()
-
-	// Write and read.
 	err = employees.Upsert(ctx, &Employee{Department: "Sales", ID: 223, Email: "June@contoso.com"})
 	if err == nil {
 		var june *Employee
@@ -70,7 +63,5 @@ func run(ctx context.Context, account *tables.Account) error {
 			fmt.Println("found", june.Department, june.ID)
 		}
 	}
-
-	stop()
-	return errors.Join(err, <-ended, store.Close(ctx))
+	return errors.Join(err, store.Close(ctx))
 }

@@ -60,7 +60,7 @@ func (x *sensitive) operations(ctx context.Context, d *desk) map[string]func() e
 		"SignBlob": func() error {
 			return second(blobstorage.Sign(ctx, d.account, "photos", "x", time.Now().Add(time.Hour)))
 		},
-		"Keys": func() error { return second(d.crew.In(theSite).Keys(ctx, compoundkey.String("team"))) },
+		"Keys": func() error { return second(d.teams.In(theSite).Keys(ctx, compoundkey.String("team"))) },
 		"Send": func() error { return second(d.queue.Send(ctx, "work", make([]byte, 60_000), nil)) }, "SweepClaims": func() error { return second(d.queue.SweepClaims(ctx, nil)) },
 		"Peek":         func() error { return second(d.queue.Poison().Peek(ctx, 32)) },
 		"archive.Read": func() error { return second(archive.Read[item](ctx, d.photos, "x")) },

@@ -97,7 +97,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 		signer, token, issuer, grant, grant.Range, harness.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), harness.Must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
 		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New[item]("e", d.registry, &encryption.Options{Legacy: x.wrapper}),
 		harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(vault, "https://contoso.vault.azure.net/keys/tables", nil)), harness.Must[encryption.LocalRSAKey](t)(x.rsaKey()),
-		d.photo, largeOptions, read.Clip, d.team, d.teams, d.crew, d.name, d.name.In("Sales"), d.badge, d.badge.Verified(), d.count, d.lengths, relationships.SummaryOptions[item]{}, relationships.GroupAggregate{}, relationships.Aggregate{}, d.counted, d.members, d.typ, cache,
+		d.photo, largeOptions, read.Clip, d.team, d.teams, d.name, d.name.In("Sales"), d.badge, d.count, d.lengths, relationships.SummaryOptions[item]{}, relationships.GroupAggregate{}, relationships.Aggregate{}, d.counted, d.members, d.typ, cache,
 		log, writer, widentities.New[item](nil), harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
 		harness.Must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k tables.Key) tables.Key { return siteKey(k.Partition, "partner") })),
 		relationships.Reference[item, site]{}, d.link(0, nil), denormalization.New("c", d.link(0, nil), nil),

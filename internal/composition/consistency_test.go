@@ -54,7 +54,7 @@ func (d *desk) lists(ctx context.Context, v *item) map[string]iter.Seq2[*item, e
 	project, _ := projectOf(v)
 	return map[string]iter.Seq2[*item, error]{
 		"the list in the partition": d.team.In(v.Site).Find(ctx, compoundkey.String(v.Team), nil), "the list outside": d.teams.In(v.Site).Find(ctx, compoundkey.String(v.Team), nil),
-		"the list in a blob": d.crew.In(v.Site).Find(ctx, compoundkey.String(v.Team), nil), "the project": d.members.All(ctx, project),
+		"the project": d.members.All(ctx, project),
 	}
 }
 
@@ -81,10 +81,9 @@ func (d *desk) isGone(ctx context.Context, v *item) error {
 	project, _ := projectOf(v)
 	team, teamErr := d.team.In(v.Site).Keys(ctx, compoundkey.String(v.Team))
 	teams, teamsErr := d.teams.In(v.Site).Keys(ctx, compoundkey.String(v.Team))
-	crew, crewErr := d.crew.In(v.Site).Keys(ctx, compoundkey.String(v.Team))
 	n, membersErr := d.members.Count(ctx, project)
-	if err := errors.Join(teamErr, teamsErr, crewErr, membersErr); err != nil || len(team)+len(teams)+len(crew) > 0 || n != 0 {
-		return fmt.Errorf("the lists of %s have %v, %v, %v and %d, %w", v.Name, team, teams, crew, n, err)
+	if err := errors.Join(teamErr, teamsErr, membersErr); err != nil || len(team)+len(teams) > 0 || n != 0 {
+		return fmt.Errorf("the lists of %s have %v, %v and %d, %w", v.Name, team, teams, n, err)
 	}
 	return nil
 }

@@ -18,12 +18,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
-	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/logdata"
@@ -88,11 +86,10 @@ func TestEndlessResponses(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusNotFound, http.StatusConflict} {
 		for _, says := range []bool{true, false} {
 			a, taken := endless(t, status, says)
-			c, team := blobstorage.Container(a, "things"), compoundkey.String("red")
-			index := indexentities.NewInBlobs("team", func(v *thing) compoundkey.Part { return compoundkey.String(v.Team) }, c, nil)
+			c := blobstorage.Container(a, "things")
 			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, "things", nil))
-			things := harness.Must[*patterns.Repository[thing]](t)(patterns.NewRepository(harness.In(a.Table("Things"), queue), patterns.Schema[thing]{
-				Key: func(v *thing) tables.Key { return tables.Key{Partition: "p", Row: v.Team} }}, index))
+			things := harness.Must[*patterns.Repository[thing]](t)(patterns.NewRepository(a.Table("Things"), patterns.Schema[thing]{
+				Key: func(v *thing) tables.Key { return tables.Key{Partition: "p", Row: v.Team} }}))
 			series := harness.Must[*dataseries.Series[int64]](t)(dataseries.New[int64](a.Table("Things"), "load", 24, &dataseries.Options{Container: c}))
 			log := harness.Must[*logdata.Log](t)(logdata.New(c, "web", nil))
 			for what, c := range map[string]struct {
@@ -103,7 +100,6 @@ func TestEndlessResponses(t *testing.T) {
 				"a page":          {64, func(ctx context.Context) error { return second(things.Query().Partition("p").Page(ctx, "")) }},
 				"messages":        {64, func(ctx context.Context) error { return second(queue.Poison().Peek(ctx, 1)) }},
 				"an archived one": {32, func(ctx context.Context) error { return second(archive.Read[thing](ctx, c, "blob")) }},
-				"a list":          {16, func(ctx context.Context) error { return second(index.Keys(ctx, team)) }},
 				"a series": {16, func(ctx context.Context) error {
 					return second(series.Read(ctx, tables.Key{Partition: "p", Row: "load_s"}))
 				}},

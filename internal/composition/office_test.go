@@ -50,7 +50,6 @@ type desk struct {
 	badge        *interpartition.Index[item]
 	team         *indexentities.Index[item]
 	teams        *indexentities.Index[item]
-	crew         *indexentities.Index[item]
 	count        *relationships.Count[item]
 	lengths      *relationships.Summary[item]
 	counted      *relationships.ParentCount[item, site]
@@ -139,7 +138,6 @@ func (d *desk) patterns(links ...patterns.Pattern[item]) ([]patterns.Pattern[ite
 		&intrapartition.Options{Project: lean})
 	d.badge = interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true, Table: d.copies, Project: append(lean, "Photo")})
 	d.team, d.teams = indexentities.NewInPartition("team", byTeam), indexentities.NewInTable("teams", byTeam, nil, &indexentities.Options[item]{ByPartition: true})
-	d.crew = indexentities.NewInBlobs("crew", byTeam, d.photos, &indexentities.Options[item]{ByPartition: true})
 	d.photo = largeentities.NewProperty[item]("Photo", d.photos, &largeentities.Options{Sealer: sealer})
 	d.count = relationships.NewCount[item]("number-of-items", nil)
 	d.lengths = relationships.NewSummary("lengths", func(v *item) (int64, bool) { return int64(len(v.Team)), true }, nil)
@@ -147,7 +145,7 @@ func (d *desk) patterns(links ...patterns.Pattern[item]) ([]patterns.Pattern[ite
 	d.members = relationships.NewMembers("members", d.away, projectOf)
 	d.typ = newType()
 	return append(links,
-		d.name, d.number, d.badge, d.team, d.teams, d.crew, d.photo, d.count, d.lengths, d.counted, d.members, d.typ,
+		d.name, d.number, d.badge, d.team, d.teams, d.photo, d.count, d.lengths, d.counted, d.members, d.typ,
 		encrypting("encryption", d.registry), widentities.New[item](&widentities.Options{FirstRow: append(slices.Clone(kept), "Photo")}),
 	), nil
 }

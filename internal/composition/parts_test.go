@@ -258,9 +258,6 @@ func parts() []part {
 		{"indexentities.NewInTable", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
 			return indexentities.NewInTable(fmt.Sprint("teams", n), byTeam, nil, &indexentities.Options[item]{ByPartition: true})
 		}},
-		{"indexentities.NewInBlobs", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
-			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container, &indexentities.Options[item]{ByPartition: true})
-		}},
 	}
 	return append(append(append(indexes, relations()...), storage()...), part{"eventual.OnCommit", newOutbox})
 }

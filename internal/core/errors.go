@@ -43,6 +43,9 @@ func explain(err error) telemetry.Reason {
 	return r
 }
 
+// ofRow reports whether an error is a problem of one row, which does not keep the other rows from the caller.
+func ofRow(err error) bool { return errs.Of(err) != nil && errs.Of(err).OfRow }
+
 // failure turns the error of an SDK call into an Error. The call must not have an unknown outcome: it is a read, or a
 // write that got a response.
 func failure(op, table string, key entity.Key, err error) error {

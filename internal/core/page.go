@@ -47,7 +47,7 @@ func (q *query) page(ctx context.Context, token string) (page streams.Mixed[any]
 		switch {
 		case errors.Is(err, entity.ErrNotFound):
 			return page, "", nil
-		case err == nil, errs.Of(err) != nil && errs.Of(err).OfRow:
+		case err == nil, ofRow(err):
 			page.Add(v, err)
 			return page, "", nil
 		}
@@ -58,51 +58,26 @@ func (q *query) page(ctx context.Context, token string) (page streams.Mixed[any]
 
 // fetch requests one page.
 func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (page streams.Mixed[any], token string, err error) {
-	size := cmp.Or(q.pageSize, entity.MaxPageSize)
-	if q.top > 0 && !q.src.Skips { // a source that skips rows could need very many small pages
-		size = min(size, c.Left)
-	}
 	if err := pace.Rows(ctx, 1); err != nil {
 		return page, "", failure("Query", q.src.Table.name, entity.Key{}, err)
 	}
-	ex, err := q.src.Table.list(ctx, p, size, c)
+	ex, err := q.src.Table.list(ctx, p, q.size(c.Left, c.More()), c)
 	if err != nil {
 		return page, "", err
 	}
-	defer ex.Release() // the reader copies what it returns
-	var last entity.Key
-	read := 0
-	reader := rowreader.New(ex.Answer, q.src.Known)
-	if q.src.Plain {
-		reader = rowreader.NewPlain(ex.Answer)
+	got, err := q.receive(ctx, ex, c.Left)
+	if err == nil {
+		pace.Took(ctx, got.rows-1)
+		page, err = q.follow(ctx, got, c.Left)
 	}
-	err = reader.Page(func(row *tablerow.Row) error {
-		last = row.Key
-		read++
-		if q.top > 0 && len(page.Values) == c.Left || q.src.Accept != nil && !q.src.Accept(last) {
-			return nil
-		}
-		v, err := q.load(ctx, row)
-		if err != nil {
-			err = q.src.DecodeError("Query", row.Key, err)
-			if e := errs.Of(err); e == nil || !e.OfRow { // a problem of one row does not keep the other rows from the caller
-				return err
-			}
-		}
-		if v != nil || err != nil {
-			page.Add(v, err)
-		}
-		return nil
-	})
 	if err != nil {
 		if errs.Of(err) == nil {
 			err = failure("Query", q.src.Table.name, entity.Key{}, err)
 		}
 		return streams.Mixed[any]{}, "", err
 	}
-	pace.Took(ctx, read-1)
-	q.src.Table.account.telemetry.Rows(ctx, q.src.Table.name, read, len(page.Values))
-	next, err := q.src.Table.next(ex.Header, last, read)
+	q.src.Table.account.telemetry.Rows(ctx, q.src.Table.name, got.rows, len(page.Values))
+	next, err := q.src.Table.next(ex.Header, got.last, got.rows)
 	if err != nil {
 		return streams.Mixed[any]{}, "", err
 	}
@@ -111,6 +86,58 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (pag
 		return page, "", nil
 	}
 	return page, next.Token(), nil
+}
+
+// size returns how many rows a page asks for if the query, with a Top, still wants left values; again tells that this may not be its first page.
+func (q *query) size(left int, again bool) int {
+	size := cmp.Or(q.pageSize, entity.MaxPageSize)
+	if q.top == 0 || q.src.Skips { // a source that skips rows could need very many small pages
+		return size
+	}
+	if again && q.src.Marked != "" { // so could one whose marked rows are not in the result
+		left = max(left, atOnce)
+	}
+	return min(size, left)
+}
+
+// received is a page as it was read.
+type received struct {
+	page   streams.Mixed[any] // with Laters in the places of their values
+	laters []located          // the Laters of page
+	rows   int
+	last   entity.Key // of the last row
+}
+
+// receive reads the rows of a response, and releases it. If the query has a Top, it still wants left values.
+func (q *query) receive(ctx context.Context, ex *wire.Exchange, left int) (got received, err error) {
+	defer ex.Release() // the reader copies what it returns
+	reader := rowreader.New(ex.Answer, q.src.Known)
+	if q.src.Plain {
+		reader = rowreader.NewPlain(ex.Answer)
+	}
+	answered, _ := http.ParseTime(ex.Header.Get("Date")) // as in Table.Get
+	err = reader.Page(func(row *tablerow.Row) error {
+		got.last, row.Answered = row.Key, answered
+		got.rows++
+		// A Later may turn out to be no value, so it does not count.
+		if q.top > 0 && len(got.page.Values)-len(got.laters) == left || q.src.Accept != nil && !q.src.Accept(row.Key) {
+			return nil
+		}
+		v, err := q.load(ctx, row)
+		if err != nil {
+			if err = q.src.DecodeError("Query", row.Key, err); !ofRow(err) {
+				return err
+			}
+		}
+		if later, is := v.(Later); is && err == nil {
+			got.laters = append(got.laters, located{row.Key, later})
+		}
+		if v != nil || err != nil {
+			got.page.Add(v, err)
+		}
+		return nil
+	})
+	return got, err
 }
 
 // load makes the value of a row, unless a value of the row could not be read.

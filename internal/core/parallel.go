@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -113,10 +112,7 @@ func (q query) read(ctx context.Context, op string, initial []rangescan.Range, b
 			return
 		}
 		part := q
-		part.partition, part.top, part.allowScan = nil, 0, true
-		if q.top > 0 && !q.src.Skips {
-			part.pageSize = min(cmp.Or(q.pageSize, entity.MaxPageSize), q.top)
-		}
+		part.partition, part.top, part.allowScan, part.pageSize = nil, 0, true, q.size(q.top, true)
 		scan := rangescan.New(initial, state, rangescan.Options{
 			Readers: o.readers(), Ordered: !o.Unordered, Buffer: buffer,
 			Together: odata.Comparisons(expr)+rangescan.MaxComparisons > entity.MaxFilterComparisons,

@@ -199,7 +199,7 @@ func PlanFilter(expression string) (Plan, error) {
 			return Plan{}, errs.Invalid("ClassifyFilter", err)
 		}
 	}
-	return planOf(expr)
+	return planOf(expr, "")
 }
 
 func (q *query) plan() (_ Plan, err error) {
@@ -227,7 +227,7 @@ func (q *query) plan() (_ Plan, err error) {
 	if err != nil {
 		return Plan{}, errs.Invalid("Query", err)
 	}
-	p, err := planOf(expr)
+	p, err := planOf(expr, q.src.Marked)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -243,9 +243,14 @@ func (q *query) plan() (_ Plan, err error) {
 	return p, nil
 }
 
-func planOf(expr odata.Expr) (Plan, error) {
+// planOf returns the plan of a filter, to which the library has added the comparison with the property marked, unless that is "".
+func planOf(expr odata.Expr, marked string) (Plan, error) {
 	if n := odata.Comparisons(expr); n > entity.MaxFilterComparisons {
-		return Plan{}, errs.Invalid("Query", &edm.SizeError{What: "a filter", Size: n, Limit: entity.MaxFilterComparisons, Unit: "comparisons"})
+		added := 0
+		if slices.Contains(odata.Properties(expr), marked) {
+			added = 1
+		}
+		return Plan{}, errs.Invalid("Query", &edm.SizeError{What: "a filter", Size: n, Limit: entity.MaxFilterComparisons, Unit: "comparisons", Library: added})
 	}
 	text, err := odata.Append(nil, expr)
 	if err != nil {
@@ -263,15 +268,17 @@ func planOf(expr odata.Expr) (Plan, error) {
 }
 
 // expr joins everything that limits the query.
-func (q *query) expr() (odata.Expr, error) {
+func (q *query) expr() (odata.Expr, error) { return q.limits().Expr(q.src.Codec.types()) }
+
+func (q *query) limits() filter.Query {
 	limits := filter.Query{
 		Partition: q.partition, Row: q.row, Spans: []compoundkey.Span{q.src.Span}, Terms: terms(q.src.Where, q.conditions), Filters: q.filters,
-		Kept: q.src.Kept, Filterable: q.src.Filterable,
+		Kept: q.src.Kept, Filterable: q.src.Filterable, Marked: q.src.Marked,
 	}
 	if q.span != nil {
 		limits.Spans = append(limits.Spans, *q.span)
 	}
-	return limits.Expr(q.src.Codec.types())
+	return limits
 }
 
 // refuseScan returns ErrTableScan for a table scan that the query does not allow. Every method that sends the query

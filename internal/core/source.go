@@ -36,11 +36,13 @@ type Source struct {
 	Kept     []string           // the properties that the rows hold, nil for all
 	Plain    bool               // rows are read as they are: the library's own properties are among Properties
 
+	// Marked names a property, one of System, of rows whose other properties are not to be believed; "" for none. A query with conditions
+	// asks for these rows, too, whatever else they hold, and Load returns a Later for them.
+	Marked string
+
 	// Filterable returns an error if a query cannot compare the property, because the rows do not store it
 	// unchanged. Nil means that every property can be compared.
 	Filterable func(property string) error
-
-	Marked string
 
 	// Accept refuses rows that another reader of a parallel scan reads; nil accepts all.
 	Accept func(entity.Key) bool
@@ -49,8 +51,8 @@ type Source struct {
 	// source returns it.
 	Err error
 
-	// Load makes the value of a row, a pointer to the Codec's type, or nil for a row that is not of this source. selected are the
-	// properties that the caller asked for, nil for all.
+	// Load makes the value of a row, a pointer to the Codec's type, or nil for a row that is not of this source. It returns a Later if
+	// a further read has to tell the value. selected are the properties that the caller asked for, nil for all.
 	Load func(ctx context.Context, row *tablerow.Row, selected []string) (any, error)
 }
 
@@ -75,6 +77,9 @@ func (s *Source) Get(ctx context.Context, op string, key entity.Key) (_ any, err
 		return nil, s.DecodeError(op, key, &entity.Error{Kind: entity.ErrGarbled, Err: row.Problem})
 	}
 	v, failed := s.Load(ctx, row, nil)
+	if later, is := v.(Later); is && failed == nil {
+		v, failed = later(ctx, always)
+	}
 	if failed != nil {
 		return nil, s.DecodeError(op, row.Key, failed)
 	}
@@ -88,10 +93,9 @@ func (s *Source) Get(ctx context.Context, op string, key entity.Key) (_ any, err
 func (s *Source) GetMany(ctx context.Context, keys []entity.Key, concurrency int) iter.Seq2[any, error] {
 	get := func(ctx context.Context, i int) (any, error) { return s.Get(ctx, "GetMany", keys[i]) }
 	absent := func(err error) bool { return errors.Is(err, entity.ErrNotFound) }
-	garbled := func(err error) bool { return errs.Of(err) != nil && errs.Of(err).OfRow }
 	return func(yield func(any, error) bool) {
 		ctx, op := s.begin(ctx, "GetMany")
-		telemetry.Loop(op, streams.Window(ctx, len(keys), streams.Concurrency(concurrency, defaultConcurrency), get, absent, garbled), yield)
+		telemetry.Loop(op, streams.Window(ctx, len(keys), streams.Concurrency(concurrency, defaultConcurrency), get, absent, ofRow), yield)
 	}
 }
 

@@ -24,6 +24,10 @@ type Query struct {
 	Terms          []Term
 	Filters        []string // in the service's own language
 
+	// Marked names a property of rows that pass whatever Terms and Filters say, as far as these do not speak of keys; "" for none. It needs one
+	// of the comparisons that a filter may have.
+	Marked string
+
 	Kept       []string                    // the properties that the rows hold, nil for all
 	Filterable func(property string) error // returns an error for a property that conditions cannot use; nil allows all
 }
@@ -48,22 +52,73 @@ func (q Query) Expr(types Types) (odata.Expr, error) {
 		return nil, err
 	}
 	terms = append(terms, spans...)
+	conditions, err := q.conditions(types)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.check(odata.AllOf(conditions...)); err != nil {
+		return nil, err
+	}
+	if q.Marked != "" {
+		conditions = orMarked(conditions, q.Marked)
+	}
+	return odata.AllOf(append(terms, conditions...)...), nil
+}
+
+// Conditions returns what Terms and Filters demand of a row that is not marked; nil means nothing.
+func (q Query) Conditions(types Types) (odata.Expr, error) {
+	conditions, err := q.conditions(types)
+	return odata.AllOf(conditions...), err
+}
+
+func (q Query) conditions(types Types) (all []odata.Expr, err error) {
 	for _, t := range q.Terms {
 		term, err := t.expr(types)
 		if err != nil {
 			return nil, err
 		}
-		terms = append(terms, term)
+		all = append(all, term)
 	}
 	for _, filter := range q.Filters {
 		term, err := odata.Parse(filter)
 		if err != nil {
 			return nil, err
 		}
-		terms = append(terms, term)
+		all = append(all, term)
 	}
-	expr := odata.AllOf(terms...)
-	return expr, q.check(expr)
+	return all, nil
+}
+
+// orMarked lets rows with the property mark pass the conditions, too. The keys of such a row are right, so that conditions on keys alone stay
+// outside of the "or", where they go on limiting what the service reads.
+func orMarked(conditions []odata.Expr, mark string) []odata.Expr {
+	var keys, others []odata.Expr
+	for _, c := range operands(odata.AllOf(conditions...)) {
+		if onlyKeys(c) {
+			keys = append(keys, c)
+			continue
+		}
+		others = append(others, c)
+		if p := odata.Classify(c); p.Class != odata.TableScan { // an "or" of which both sides name the same partition
+			keys = append(keys, key("PartitionKey", odata.Eq, p.PartitionKey))
+		}
+	}
+	if len(others) == 0 {
+		return conditions
+	}
+	return append(keys, odata.AnyOf(odata.AllOf(others...), odata.Comparison{Property: mark, Op: odata.Gt, Value: edm.String("")}))
+}
+
+// operands returns the expressions that e joins by "and".
+func operands(e odata.Expr) []odata.Expr {
+	if and, ok := e.(odata.And); ok {
+		return append(operands(and.Left), operands(and.Right)...)
+	}
+	return []odata.Expr{e}
+}
+
+func onlyKeys(e odata.Expr) bool {
+	return !slices.ContainsFunc(odata.Properties(e), func(name string) bool { return name != "PartitionKey" && name != "RowKey" })
 }
 
 // spans returns the conditions that limit the row keys to all spans. If Row is set, it returns no condition, or

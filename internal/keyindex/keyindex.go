@@ -98,13 +98,13 @@ func (x *Index[T]) KeysOf(v *T) []compoundkey.Part {
 	return parts
 }
 
-// Partition returns the key of the partition in which an index with partitions of its own stores a group: the index's
-// name and, unless the group is "", the group.
-func (x *Index[T]) Partition(group string) string {
+// Partition returns the key of a partition in which an index with partitions of its own stores a group: the index's
+// name, unless the group is "" the group, and further parts if there are several.
+func (x *Index[T]) Partition(group string, further ...compoundkey.Part) string {
 	if group == "" {
-		return compoundkey.Join(x.Name)
+		return compoundkey.Join(x.Name, further...)
 	}
-	return compoundkey.Join(x.Name, compoundkey.String(group))
+	return compoundkey.Join(x.Name, append([]compoundkey.Part{compoundkey.String(group)}, further...)...)
 }
 
 // InGroups returns the condition that a row is in a partition of the index, whatever the group. Two of its four comparisons are a range,

@@ -162,7 +162,10 @@ func (s *Scan[P]) deliver(ctx context.Context) (page P, more bool, err error) {
 		if err := ctx.Err(); err != nil {
 			return page, false, err
 		}
-		s.nodes = slices.DeleteFunc(s.nodes, (*node[P]).empty)
+		before := len(s.nodes)
+		if s.nodes = slices.DeleteFunc(s.nodes, (*node[P]).empty); len(s.nodes) < before {
+			s.changed.Broadcast() // another node is the first now, whose reader may go on although the buffer is full
+		}
 		if len(s.nodes) == 0 && s.next == len(s.initial) {
 			return page, false, nil
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// doc is an entity with values in blobs, and in lists in blobs.
+// doc is an entity with values in blobs, and in lists.
 type doc struct {
 	tables.Meta
 	PartitionKey, RowKey string
@@ -80,7 +80,7 @@ func start(s *storagetest.Service) (*process, error) {
 	options := &largeentities.Options{Threshold: 10}
 	p.text = largeentities.NewProperty[doc]("Text", blobstorage.Open(p.store, "docs"), options)
 	video := largeentities.NewStream("Video", func(d *doc) *largeentities.Stream { return &d.Video }, blobstorage.Open(p.store, "docs"), options)
-	p.groups = indexentities.NewInBlobs("groups", func(d *doc) compoundkey.Part { return compoundkey.String(d.Group) }, blobstorage.Open(p.store, "lists"), nil)
+	p.groups = indexentities.NewInTable("groups", func(d *doc) compoundkey.Part { return compoundkey.String(d.Group) }, p.store.Table("Lists"), nil)
 	var next error
 	p.docs, next = patterns.NewRepository(p.store.Table("Docs"), patterns.Schema[doc]{}, p.text, video, p.groups)
 	fail(next)
@@ -164,7 +164,7 @@ func replace(ctx context.Context, p *process) error {
 	return p.docs.Replace(ctx, d)
 }
 
-// documents are the jobs on values in blobs, and on lists in blobs.
+// documents are the jobs on values in blobs, and on lists.
 func documents() []job {
 	return []job{
 		{"insert", nil, insert, absent},

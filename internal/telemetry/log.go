@@ -110,10 +110,10 @@ func (t *Telemetry) Missing(ctx context.Context, service, resource string) {
 	t.Log(ctx, LineMissing, resource, slog.String("service", service), slog.String("resource", resource))
 }
 
-// Refused logs and counts a write of several items that the service refused together. code is the error code of the service.
-func (t *Telemetry) Refused(ctx context.Context, table string, items int, code string) {
-	t.Count(ctx, RefusedTogether, 1, AttrTable, table)
-	t.Log(ctx, LineRefusedTogether, table, slog.String("table", table), slog.Int("copies", items), slog.String("code", code))
+// MarksLeft logs and counts copies in other partitions that stay marked, since settling them failed.
+func (t *Telemetry) MarksLeft(ctx context.Context, table string, copies int, err error) {
+	t.Count(ctx, MarksLeft, copies, AttrTable, table)
+	t.Log(ctx, LineMarksLeft, table, slog.String("table", table), slog.Int("copies", copies), t.Error(err))
 }
 
 // EffectFailed counts an effect of a committed change that the writer could not apply.
@@ -146,12 +146,12 @@ type Line uint8
 const (
 	LineMissing Line = iota
 	LineEffectFailed
-	LineEffectNotFreed
+	LineEffectNotUndone
 	LineIntentNotDeleted
 	LineIntentHidden
 	LineIntentOld
 	LineIntentBusy
-	LineRefusedTogether
+	LineMarksLeft
 	LinePollFailed
 	LinePollGarbled
 	LineQueueUnmeasured
@@ -178,9 +178,9 @@ var lines = [...]LineInfo{
 	LineMissing: {"resource_missing", slog.LevelError, "a table, queue or container does not exist; create it with Store.Create",
 		"The table, queue or container that `resource` names does not exist. A frequent cause is a new index: call Store.Create again."},
 	LineEffectFailed: {"effect_failed", slog.LevelWarn, "a change is made, and its effect outside of the entity's partition failed; a worker of the queue applies the effect",
-		"The writer returned nil, and an index, a copy or a list in another partition is stale until a worker has handled the intent. `error` says why, and `action` says what to do."},
-	LineEffectNotFreed: {"reservation_not_freed", slog.LevelWarn, "a change was refused, and its reservation outside of the entity's partition could not be freed; a worker of the queue frees the reservation",
-		"A unique key stays reserved until a worker has handled the intent."},
+		"The writer returned nil, and a copy in another entity, or another effect outside of the partition, is missing until a worker has handled the intent. `error` says why, and `action` says what to do."},
+	LineEffectNotUndone: {"effect_not_undone", slog.LevelWarn, "a change was refused, and what it had prepared outside of the entity's partition could not be removed; a worker of the queue removes it",
+		"For example, a blob stays until a worker has handled the intent."},
 	LineIntentNotDeleted: {"intent_not_deleted", slog.LevelInfo, "an intent is carried out, but its message is not deleted; a worker carries the intent out again, which changes nothing",
 		"Harmless. Frequent lines mean that the queue service is slow or refuses deletes."},
 	LineIntentHidden: {"intent_hidden", slog.LevelInfo, "an intent stays hidden from workers until its visibility timeout is over",
@@ -189,8 +189,8 @@ var lines = [...]LineInfo{
 		"A worker got an intent that is older than 10 minutes. Look for effect_failed and message_failed lines of this intent."},
 	LineIntentBusy: {"intent_busy", slog.LevelWarn, "the entity of an intent has changed during every attempt of a delivery; the intent is delivered again later",
 		"The delivery does not count as a failure. Frequent lines mean that an entity changes faster than its effects are applied or its outbox handler returns."},
-	LineRefusedTogether: {"refused_together", slog.LevelDebug, "the service refused copies of several entities together; the library writes the copies without the refused copy, or each copy by itself",
-		"Harmless, but costs requests."},
+	LineMarksLeft: {"marks_left", slog.LevelWarn, "a change is over, and copies in other partitions stay marked, since the request that settles them failed",
+		"Reads stay right. A read through such a copy costs 1 request more until a later change, a read 35 seconds later, or Repair settles the copy. `error` says why."},
 	LinePollFailed: {"poll_failed", slog.LevelError, "poll failed",
 		"A worker could not get messages and tries again. Intents wait until a poll succeeds."},
 	LinePollGarbled: {"poll_garbled", slog.LevelError, "a message of the service lacks id, receipt or text",

@@ -21,15 +21,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
-	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// labelled has an index outside of its partition that is left to workers.
+// labelled is an entity with a number.
 type labelled struct {
 	tables.Meta
 	ID int
@@ -53,7 +54,7 @@ func everything(t *testing.T, w *watch) {
 	harness.WantKind(t, x.place(ctx, 1, "june"), tables.ErrExists)
 	harness.Check(t, harness.Clean(ctx, x.orders.Verify, nil))
 	harness.Check(t, x.store.Close(ctx))
-	refusedTogether(t, w, s)
+	marksLeft(t, w, s)
 	messages(t, w, s)
 	faults(t, w, s)
 	failedEffect(t, w, s)
@@ -93,14 +94,13 @@ func unmatchedRows(t *testing.T, w *watch, s *storagetest.Service) {
 	}
 }
 
-// failedEffect inserts an entity whose index's table is missing.
+// failedEffect inserts an entity whose list of members is in a table that is missing.
 func failedEffect(t *testing.T, w *watch, s *storagetest.Service) {
 	ctx := t.Context()
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "missing", nil))
-	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) },
-		&interpartition.Options[labelled]{Table: store.Table("Missing")})
+	members := relationships.NewMembers("members", store.Table("Missing"), func(*labelled) (tables.Key, bool) { return tables.Key{Partition: "labels", Row: "all"}, true })
 	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Sources"), patterns.Schema[labelled]{
-		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("row", l.ID)} }}, index))
+		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("row", l.ID)} }}, members))
 	harness.Check(t, store.Create(ctx), store.Table("Missing").Drop(ctx), repo.Insert(ctx, &labelled{ID: 1}), store.Close(ctx))
 	if w.sum(t, "tablepatterns.effects.failed", telemetry.AttrTable, "Missing", telemetry.AttrOutcome, "missing_resource") != 1 || !strings.Contains(w.log.String(), "event=effect_failed") {
 		t.Errorf("the effect that failed is not told: %s", w.log)
@@ -111,23 +111,9 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// refusedTogether inserts entities together whose copies a worker writes.
-func refusedTogether(t *testing.T, w *watch, s *storagetest.Service) {
-	ctx := t.Context()
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "labels", nil))
-	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) },
-		nil)
-	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labels"), patterns.Schema[labelled]{
-		Key: func(l *labelled) tables.Key { return tables.Key{Partition: "p", Row: fmt.Sprint("row", l.ID)} }}, patterns.Async(index)))
-	harness.Check(t, store.Create(ctx))
-	tx := repo.Table().NewTransaction()
-	for id := range 20 {
-		repo.StageInsert(tx, &labelled{ID: id})
-	}
-	_, err := tx.Commit(ctx)
-	harness.Check(t, err, store.Close(ctx))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(store), nil, nil))
-	harness.Must[int](t)(worker.Drain(ctx))
+// marksLeft is what a change does whose copies could not be settled.
+func marksLeft(t *testing.T, w *watch, s *storagetest.Service) {
+	(*core.Account)(w.account(t, s)).Telemetry().MarksLeft(t.Context(), "Labels", 2, errors.New("no answer"))
 }
 
 // messages sends messages, handles one, loses the lease of another, and polls a queue that is gone.

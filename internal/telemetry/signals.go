@@ -106,7 +106,7 @@ const (
 	EffectsFailed
 	MissingResources
 	InFlight
-	RefusedTogether
+	MarksLeft
 	LeasesLost
 	PollFailures
 	SweepFailures
@@ -133,11 +133,11 @@ var metrics = [...]MetricInfo{
 	EffectsFailed:     {"tablepatterns.effects.failed", Counter, "{effect}", "Committed changes whose effect outside of the entity's partition failed in the writer, so that a worker applies the effect", []string{AttrRepository, AttrPattern, AttrTable, AttrOutcome}},
 	MissingResources:  {"tablepatterns.resources.missing", Counter, "{operation}", "Requests to a table, queue or container that unexpectedly does not exist", []string{AttrService, AttrResource}},
 	InFlight:          {"tablepatterns.worker.in_flight", UpDownCounter, "{message}", "Deliveries under way", []string{AttrQueue}},
-	RefusedTogether:   {"tablepatterns.refused_together", Counter, "{transaction}", "Transactions with copies of several entities, refused by the service and then divided by the library", []string{AttrTable}},
+	MarksLeft:         {"tablepatterns.marks_left", Counter, "{row}", "Copies in other partitions that stay marked, since the request that settles them failed. A read through such a copy costs 1 request more", []string{AttrTable}},
 	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries whose lease was lost, so that another process may have the message", []string{AttrQueue}},
 	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
 	SweepFailures:     {"tablepatterns.sweep.failures", Counter, "{blob}", "Blobs that a sweep of large values or large messages could not examine or delete", []string{AttrContainer, AttrOutcome}},
-	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of the message's successful handling. For intents, the lag is how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
+	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of the message's successful handling. For intents, the lag is how stale copies in other entities were", []string{AttrQueue, AttrMessageType}},
 	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, hidden messages included, as the service estimates", []string{AttrQueue}},
 	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest message at the front of a storage queue, or 0 if no message is visible", []string{AttrQueue}},
 	QueuePostponed:    {"tablepatterns.queue.postponed_age", Gauge, "s", "Age of the oldest message that this worker has postponed and not handled since, or 0 for none", []string{AttrQueue}},

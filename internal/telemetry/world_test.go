@@ -150,7 +150,7 @@ const (
 	invoices     = "invoices"
 )
 
-// newShop opens the store. async leaves the index to workers.
+// newShop opens the store. async leaves the blobs to workers.
 func newShop(t testing.TB, account *tables.Account, async bool) *shop {
 	t.Helper()
 	return newShopNamed(t, account, "", async)
@@ -166,7 +166,7 @@ func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bo
 	x.invoice = largeentities.NewStream("Invoice", func(o *order) *largeentities.Stream { return &o.Invoice }, blobstorage.Open(store, invoices), nil)
 	x.orders = harness.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *order) tables.Key {
 		return tables.Key{Partition: o.Customer, Row: compoundkey.Join("order", compoundkey.Int(o.Number, 6))}
-	}}, append(harness.AsyncIf[order](async, x.byEmail), x.invoice)...))
+	}}, append(harness.AsyncIf[order](async, x.invoice), x.byEmail)...))
 	x.lines = harness.Must[*patterns.Repository[line]](t)(patterns.NewRepository(x.table, patterns.Schema[line]{Name: "lines", Rows: compoundkey.Starting("line"), Key: func(l *line) tables.Key {
 		return tables.Key{Partition: l.Customer, Row: compoundkey.Join("line", compoundkey.Int(l.Order, 6), compoundkey.Int(l.Number, 3))}
 	}}))

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -66,7 +67,7 @@ func difference(checker, verify map[string]bool) string {
 }
 
 func (w *world) repair(ctx context.Context) error {
-	_, err := w.repo.Repair(ctx, &patterns.JobOptions{Lag: time.Nanosecond})
+	_, err := w.repo.Repair(lease.Waive(ctx, lease.Terms), &patterns.JobOptions{Lag: time.Nanosecond})
 	return err
 }
 
@@ -175,7 +176,7 @@ func (v *vandal) swap(r victim, rows []victim) {
 	rows = slices.DeleteFunc(rows, func(o victim) bool { return o.table != r.table })
 	other := rows[v.dice.IntN(len(rows))]
 	if v.dice.IntN(2) == 0 { // of one kind
-		alike := slices.DeleteFunc(slices.Clone(rows), func(o victim) bool { return (o.row["_tpClaim"] == nil) != (r.row["_tpClaim"] == nil) })
+		alike := slices.DeleteFunc(slices.Clone(rows), func(o victim) bool { return (o.row["_tpPartition"] == nil) != (r.row["_tpPartition"] == nil) })
 		other = alike[v.dice.IntN(len(alike))]
 	}
 	v.note("swap %q and %q", []string{r.partition(), r.key()}, []string{other.partition(), other.key()})

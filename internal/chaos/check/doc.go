@@ -5,6 +5,6 @@
 //
 // A [Model] says where the rows are and which keys a primary row requires. [Model.Check] reads all tables and
 // blobs once, and reports what is missing, spurious, different or unreadable: copies in the entities'
-// partition, copies outside of it with their claims, entries in outside lists, and blobs. Call it only when
+// partition, copies outside of it, and blobs. Call it only when
 // no writer and no worker is running and the queues are empty.
 package check

@@ -19,7 +19,6 @@ type Model struct {
 	Key     func(Row) (Key, error)
 	Near    []Index // copies in the entities' partition
 	Outside []Index // copies in other partitions
-	Lists   []Index // lists in rows of other partitions
 	Blobs   []Blob
 }
 
@@ -28,7 +27,7 @@ type Index struct {
 	Name  string           // name of the pattern, with which its keys begin
 	Table *aztables.Client // nil for Model.Table; give indexes in one table the same client
 	Key   func(Row) (key Key, wanted bool)
-	Keep  []string // the properties that a copy has; nil means all
+	Keep  []string // the properties that a copy has; nil means all, and a copy outside then has the ETag, too
 }
 
 // Blob is a property of bytes whose large values are in blobs.
@@ -52,7 +51,7 @@ const (
 // Finding is one difference.
 type Finding struct {
 	Kind   Kind
-	Name   string // name of the index, list or blob property; "" for a primary row
+	Name   string // name of the index or blob property; "" for a primary row
 	Place  string // a row key in the entity's partition, a partition and a row key with a tab between, or a blob's name
 	Entity Key    // key of the entity
 	Detail string
@@ -76,7 +75,7 @@ type checker struct {
 // Check reads all tables and blobs of the model and returns the differences, in a fixed order.
 func (m *Model) Check(ctx context.Context) ([]Finding, error) {
 	c := &checker{Model: m, tables: map[*aztables.Client][]Row{}, primary: map[Key]Row{}, broken: map[Key]bool{}}
-	for _, step := range []func(context.Context) error{c.readPrimary, c.checkBlobs, c.checkNear, c.checkOutside, c.checkLists} {
+	for _, step := range []func(context.Context) error{c.readPrimary, c.checkBlobs, c.checkNear, c.checkOutside} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

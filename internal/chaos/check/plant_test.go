@@ -56,9 +56,10 @@ var damages = []damage{
 	{what: "a unique copy is removed", victim: of(inBadges, "badge", "", "Name")},
 	{what: "a unique copy is out of date", victim: of(inBadges, "badge", "", "Name"), set: map[string]any{"Name": "old"}},
 	{what: "a unique copy is twice there", victim: of(inBadges, "badge", "", "Name"), move: "x"},
-	{what: "a list is removed", victim: of(inTeams, "team_", "")},
-	{what: "a list names a person who is not there", victim: of(inTeams, "team_", "", "Keys"), set: map[string]any{"Keys": "D0\tempid_000999", "Count": 1}},
-	{what: "a list is another's", victim: of(inTeams, "team_", ""), move: "x"},
+	{what: "an entry of a list is removed", victim: of(inTeams, "team_", "", "_tpIncarnation")},
+	{what: "an entry of a list names a person who is not there", victim: of(inTeams, "team_", "", "_tpIncarnation"), set: map[string]any{"_tpPrimary": "empid_000999"}},
+	{what: "an entry of a list is twice there", victim: of(inTeams, "team_", "", "_tpIncarnation"), move: "x"},
+	{what: "an entry of a list has a property", victim: of(inTeams, "team_", "", "_tpIncarnation"), set: map[string]any{"Name": "another"}},
 }
 
 // added are the findings that were not there before.

@@ -37,7 +37,6 @@ func (r Row) Raw(name string) (value, annotation string) {
 const (
 	typeSuffix   = "@odata.type"
 	systemPrefix = "_tp"
-	claimPrefix  = "\uFFFC"
 )
 
 // content returns the row's own properties as one text: those in keep, or all if keep is nil.

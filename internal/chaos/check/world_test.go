@@ -26,7 +26,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// person has an index in the partition, one outside that is unique and one that is not, an outside list, and a photo in a blob.
+// person has an index in the partition, two outside, an outside list, and a photo in a blob.
 type person struct {
 	tables.Meta
 	Department               string
@@ -94,7 +94,7 @@ func openWorld(s *storagetest.Service, in places, options *eventual.QueueOptions
 	people, badges, teams := account.Table(in.People), account.Table(in.Badges), account.Table(in.Teams)
 	w := &world{account: account, queue: queue, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: blobstorage.Container(account, in.Photos), wait: s.Wait}
 	w.photo = largeentities.NewProperty[person]("Photo", w.photos, &largeentities.Options{Threshold: 16})
-	w.mail = interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) }, &interpartition.Options[person]{ByPartition: true})
+	w.mail = interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) }, &interpartition.Options[person]{ByPartition: true, Unique: true})
 	w.repo, err = patterns.NewRepository(harness.In(people, queue), patterns.Schema[person]{Key: personKey, Rows: compoundkey.Starting("empid")},
 		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return text(p.Email) }, nil),
 		intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return text(p.Name) }, &intrapartition.Options{Project: []string{"Name", "Email"}}),
@@ -136,12 +136,16 @@ func (w *world) newModel(people string) *check.Model {
 			return check.Key{Partition: name, Row: value}, value != ""
 		}
 	}
+	listed := func(r check.Row) (check.Key, bool) {
+		value, _ := r.Text("Team")
+		return check.Key{Partition: "team_" + r.Key.Partition, Row: value + "!_" + r.Key.Partition + "!_" + strings.ReplaceAll(r.Key.Row, "_", "^1")}, value != ""
+	}
 	return &check.Model{
 		Table: w.people, RowPrefix: "empid_", Key: rowKey,
 		Near: []check.Index{{Name: "email", Key: near("email", "Email")}, {Name: "name", Key: near("name", "Name"), Keep: []string{"Name", "Email"}}},
 		Outside: []check.Index{{Name: "mail", Key: outside("mail", "Email", true)},
-			{Name: "badge", Table: w.badges, Key: outside("badge", "Badge", false), Keep: []string{"Name"}}},
-		Lists: []check.Index{{Name: "team", Table: w.team, Key: outside("team", "Team", true)}},
+			{Name: "badge", Table: w.badges, Key: outside("badge", "Badge", false), Keep: []string{"Name"}},
+			{Name: "team", Table: w.team, Key: listed, Keep: []string{}}},
 		Blobs: []check.Blob{{Property: "Photo", Container: w.photos, Prefix: people + "/Photo"}},
 	}
 }

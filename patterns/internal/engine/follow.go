@@ -20,23 +20,31 @@ import (
 // OutsideSource returns a source of the entities that have copies in a table, in the order of the copies. A settled copy is the entity; a marked one
 // is followed to the entity's own row. The source sends no Schema.Where, which compares the keys and properties of an entity's own row.
 func (r *Engine) OutsideSource(table *core.Table, span compoundkey.Span, keep []string) *core.Source {
-	src, keep := r.Primary, r.keeps(keep)
-	src.Table, src.Where, src.Kept, src.Span, src.Skips = table, nil, keep, span, r.Schema.Own.Keyed()
+	onlyOwner := keep != nil && len(keep) == 0
+	src, kept := r.Primary, r.keeps(keep)
+	src.Table, src.Where, src.Kept, src.Span, src.Skips = table, nil, kept, span, r.Schema.Own.Keyed()
 	src.Marked = rows.Mark
 	src.System = append(slices.Clone(src.System), rows.Partition, rows.Version, rows.Mark, rows.Next)
-	onlyOwner := keep != nil && len(keep) == 0
+	if onlyOwner {
+		kept = nil // what is read is always the entity
+	}
 	src.Load = func(ctx context.Context, row *tablerow.Row, selected []string) (any, error) {
 		m := marksOf(row)
 		if !slices.ContainsFunc(m.Names, func(k marks.Key) bool { return r.Schema.Own.Keeps(entity.Key(k)) }) {
 			return nil, nil
 		}
-		f := &following{engine: r, table: table, key: row.Key, selected: selected, kept: keep, find: marks.Find{OnlyOwner: onlyOwner, Without: withoutRules(ctx)}}
+		f := &following{engine: r, table: table, key: row.Key, selected: selected, kept: kept, find: marks.Find{OnlyOwner: onlyOwner && !onlyKeys(selected), Without: withoutRules(ctx)}}
 		if step := f.find.Row(m); step == marks.Content {
-			return r.loadCopy(ctx, table, row, selected, keep)
+			return r.loadCopy(ctx, table, row, selected, kept)
 		}
 		return core.Later(f.value), nil
 	}
 	return &src
+}
+
+// onlyKeys reports whether a query selects no property besides the entity's keys, which every copy has.
+func onlyKeys(selected []string) bool {
+	return selected != nil && !slices.ContainsFunc(selected, func(name string) bool { return name != "PartitionKey" && name != "RowKey" })
 }
 
 // following is a read through a marked copy.
@@ -88,7 +96,7 @@ func (f *following) value(ctx context.Context, meets func(entity.Key, entity.Pro
 
 // tidy settles the copy if its mark is of a change that can no longer commit. now was read after the copy.
 func (f *following) tidy(ctx context.Context, now *holder) {
-	if r := f.engine; f.find.Last.Mark != "" && f.find.Last.Expired() && !r.Schema.ReadOnly && !r.Schema.OtherBuilds {
+	if r := f.engine; f.find.Last.Mark != "" && f.find.Last.Expired() && !r.Schema.ReadOnly {
 		r.Schema.Rest.Try(ctx, func(ctx context.Context) { _ = r.writeAgreed(ctx, f.table, f.key, &f.find.Last, now) })
 	}
 }
@@ -214,6 +222,9 @@ func (r *Engine) writeAgreed(ctx context.Context, table *core.Table, key entity.
 	var has []marks.Holder
 	if now.copied != nil {
 		has = append(has, marks.Holder{Entity: marks.Key(now.row.Key), ETag: string(now.row.ETag)})
+	}
+	if r.Schema.OtherBuilds {
+		return nil
 	}
 	a := marks.Agree(m, has, false, "", withoutRules(ctx))
 	write := tablerow.Row{Key: key}

@@ -332,13 +332,16 @@ func (m *marking) located(p *marks.Place, err error) error {
 			w = m.works[i]
 		}
 	}
-	if AsError(err) == nil {
+	of := AsError(err)
+	if of == nil {
 		return err
 	}
 	err = w.Located(PatternError(m.homes[p.Site].pattern, err, entity.ErrInvalid))
 	return errs.Amend(err, func(e *entity.Error) {
 		if Lost(e) {
 			e.Pattern = w.companionOf
+		} else if of.Table != "" {
+			e.Table, e.Key = of.Table, entity.Key(p.Key) // the table of the copies failed
 		}
 	})
 }
@@ -349,23 +352,30 @@ func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*Rest, contex
 	if s.marking = nil; m == nil {
 		return
 	}
+	m.settled = make([]tablerow.Row, len(m.places))
 	if o == marks.Committed { // before the caller goes on, and perhaps changes the entity
-		m.settled = make([]tablerow.Row, len(m.places))
 		for i := range m.places {
 			m.settled[i] = m.settle(&m.places[i])
 		}
 	}
-	do(rest, ctx, func(ctx context.Context) {
-		left := m.finish(ctx, o)
-		if len(left) == 0 {
-			return
+	do(rest, ctx, func(ctx context.Context) { m.complete(ctx, rest, o) })
+}
+
+// complete does what is left once the outcome is known, and what can only be done later.
+func (m *marking) complete(ctx context.Context, rest *Rest, o marks.Outcome) {
+	if o == marks.Unknown { // by then the transaction has arrived, or never will, and its entities show which
+		rest.Later(ctx, marks.Margin+time.Second, func(ctx context.Context) { m.complete(ctx, rest, marks.Refused) })
+		return
+	}
+	left := m.finish(ctx, o)
+	if len(left) == 0 {
+		return
+	}
+	rest.Later(ctx, marks.Term+marks.Grace+marks.Margin, func(ctx context.Context) {
+		for _, p := range left {
+			h := m.homes[p.Site]
+			_ = h.engine.Tidy(ctx, h.pattern, entity.Key(p.Key)) // if it fails, whoever meets the mark next tidies up
 		}
-		rest.Later(ctx, marks.Term+marks.Grace, func(ctx context.Context) {
-			for _, p := range left {
-				h := m.homes[p.Site]
-				_ = h.engine.Tidy(ctx, h.pattern, entity.Key(p.Key)) // if it fails, whoever meets the mark next tidies up
-			}
-		})
 	})
 }
 
@@ -400,6 +410,12 @@ func (m *marking) after(ctx context.Context, i int, o marks.Outcome) (row tabler
 	h := m.homes[p.Site]
 	if h.engine.Schema.OtherBuilds {
 		return row, false
+	}
+	if p.Mark == "" && p.Fresh && p.Verb != marks.None { // the answer to the mark was lost
+		there, err := readElsewhere(ctx, h.pattern.Outside.Table, opSettle, entity.Key(p.Key), map[string]int{})
+		if found := marksOf(there); err != nil || !p.Found(&found) {
+			return row, false
+		}
 	}
 	verb := p.After(o)
 	if verb == marks.Read {

@@ -1,0 +1,148 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/marks"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+// elsewhere are the rules that no context drops, since they are about the order and the conditions of requests, and FreshOnce: a lost answer to a mark is
+// resolved by the write ID before package marks is asked. The model in internal/models/marks drops them.
+const elsewhere = marks.FreshOnce | marks.ConfirmMissing | marks.CommitInTerm | marks.InsertOnce | marks.OneTransaction | marks.SettleUnderMark | marks.RowThenEntity | marks.RebuildAgain |
+	marks.LeaveUnbuilt | marks.EveryWriter | marks.AskForMarked | marks.EvaluateAgain
+
+// TestMarkedRules: each rule that can be dropped is needed. A walk, or one order of requests, shows what goes wrong without it.
+func TestMarkedRules(t *testing.T) {
+	scenes, shown := markedScenes(), elsewhere
+	type walked struct {
+		scene           string
+		crashes, pauses int
+	}
+	for rule, c := range map[marks.Rules]walked{
+		marks.Hold:            {"a change, and a reader", 0, 0},
+		marks.WaitTerm:        {"two cards take a number", 0, 0},
+		marks.InsertByTerm:    {"an insert of a card that is there, its delete, and another takes the number", 0, 0},
+		marks.AtBase:          {"two inserts of a card, and a delete", 0, 0},
+		marks.InsertUnderWay:  {"two inserts of a card, and a delete", 0, 0},
+		marks.StaysNamed:      {"two cards take a number", 0, 0},
+		marks.InsertMissing:   {"a change of a card whose row is missing, and Repair", 0, 0},
+		marks.WriteNext:       {"a number passes, and a reader", 1, 0},
+		marks.ReleaseFresh:    {"a card takes a number, and a set that fails", 0, 0},
+		marks.SettleCommitted: {"a card gives its number up, and changes", 0, 0},
+		marks.FollowMarks:     {"a move, and a reader", 0, 0},
+		marks.ReadNext:        {"a number passes, and a reader", 0, 0},
+		marks.RowAgain:        {"the same, the row was left marked", 0, 0},
+		marks.TidyAfterTerm:   {"a change of a card whose row is missing, and Repair", 0, 0},
+		marks.ExpiryFirst:     {"an insert, and a reader", 0, 1},
+	} {
+		shown |= rule
+		t.Run(rule.String(), func(t *testing.T) {
+			scene, known := scenes[c.scene]
+			if !known {
+				t.Fatalf("there is no scene %q", c.scene)
+			}
+			scene.rules = rule
+			found := scene.walk(t, c.crashes, c.pauses)
+			if found.Divergence == nil && misled(found) == 0 {
+				t.Fatalf("the rule is not missed: %q", reasons(found))
+			}
+			t.Log(found.Divergence, misled(found))
+		})
+	}
+	for rule, order := range map[marks.Rules]func(*testing.T, *storagetest.Service, marks.Rules) error{
+		marks.LookBeforeRelease: lookBeforeRelease, marks.LeaveUnknown: leaveUnknown, marks.MarkDamage: markDamage,
+	} {
+		shown |= rule
+		t.Run(rule.String(), func(t *testing.T) {
+			for _, without := range []marks.Rules{0, rule} {
+				storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+					if err := order(t, s, without); (err != nil) != (without != 0) {
+						t.Errorf("without %q: %v", without, err)
+					}
+				})
+			}
+		})
+	}
+	for i, name := range marks.RuleNames() {
+		if !shown.Has(1 << i) {
+			t.Errorf("nothing shows what goes wrong without %s", name)
+		}
+	}
+}
+
+// perform makes a change in a process that meets a fault.
+func perform(t *testing.T, s *storagetest.Service, rules marks.Rules, do task, faults storagetest.Injector) error {
+	t.Helper()
+	s, _ = s.WithRetries(1).Faulty(faults)
+	c := markedScene{rules: rules}
+	return c.run(t.Context(), s, do)
+}
+
+// nothing is no fault.
+var nothing = storagetest.Mode(0)
+
+// replacing meets a fault at the first write of a row that is there.
+func replacing(fault storagetest.Fault) storagetest.Injector {
+	return storagetest.On(storagetest.ReplaceEntity, storagetest.Once(storagetest.Always(fault)))
+}
+
+// deleteRow damages the index.
+func deleteRow(t *testing.T, s *storagetest.Service) {
+	t.Helper()
+	_, err := harness.Must[*desk](t)(openDesk(s)).cards.Table().Client().DeleteEntity(t.Context(), deskIndex, "1", nil)
+	harness.Check(t, err)
+}
+
+// lookBeforeRelease: a change believes that a card has no number, while the card has got it and somebody has deleted the row.
+func lookBeforeRelease(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
+	c := markedScene{cards: aIdle}
+	c.begin(t, s)
+	err := perform(t, s, rules, takes("a", "1"), storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.Always(storagetest.Before("damage", func() {
+		harness.Check(t, perform(t, s, 0, takes("a", "1"), nothing))
+		deleteRow(t, s)
+	})))))
+	if err == nil {
+		t.Error("the change was not refused")
+	}
+	return c.right(t.Context(), s)
+}
+
+// leaveUnknown: a commit has no answer, and arrives after the change has ended.
+func leaveUnknown(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
+	c, late := markedScene{cards: aIdle, rules: rules}, &harness.HeldRequest{Network: s.ClientOptions.Transport}
+	c.begin(t, s)
+	faulty, _ := s.WithRetries(0).Faulty(replacing(late))
+	if err := c.run(t.Context(), faulty, takes("a", "1")); err == nil {
+		t.Error("the change was told nothing")
+	}
+	if status := late.Arrive(); status != http.StatusNoContent {
+		t.Errorf("the commit arrives with status %d", status)
+	}
+	return c.right(t.Context(), s)
+}
+
+// markDamage: somebody deletes the row that a change has marked, and Repair comes before the change commits.
+func markDamage(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
+	c := markedScene{cards: onlyA}
+	c.begin(t, s)
+	repaired := make(chan error, 1)
+	err := perform(t, s, 0, touches("a"), replacing(storagetest.Before("damage", func() {
+		d := harness.Must[*desk](t)(openDesk(s))
+		deleteRow(t, s)
+		go func() { repaired <- repairs(engine.Without(context.WithoutCancel(t.Context()), rules), d) }()
+		time.Sleep(5 * time.Second)
+	})))
+	if err := errors.Join(err, c.right(t.Context(), s)); err != nil {
+		return fmt.Errorf("before Repair has ended: %w", err)
+	}
+	harness.Check(t, <-repaired)
+	return c.right(t.Context(), s)
+}
