@@ -74,9 +74,9 @@ func TestExplain(t *testing.T) {
 	harness.WantKind(t, err, tables.ErrInvalid)
 
 	// Copies in two partitions are marked at the same time; other effects outside have an intent, and what needs no mark is not marked.
-	badge := interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{Project: []string{"Name"}})
-	far = interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
-	r = harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, badge, far, &marks{tags}))
+	badge := interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{Project: []string{"Name"}, Unique: true})
+	far = interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{Unique: true})
+	r = harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, badge, far, &notes[staff]{name: "marks", table: tags, text: func(v *staff) string { return v.Tag }}))
 	v = &staff{Department: "Sales", ID: 3, Email: "c@contoso.com", Badge: "B3", Tag: "new"}
 	explained(driver.ChangeInsert, v, "id_000003 insert must not exist", "badge: badge\tB3", "far: far\tc@contoso.com", "marks: new",
 		"1 intent put", "2 to mark copies, at the same time", "1 single write", "2 to settle copies, in the background", "1 outside keys reconciled", "1 read again", "1 intent deleted")

@@ -111,7 +111,7 @@ func TestOutsideForeignRow(t *testing.T) {
 func TestOutsideForgedIntents(t *testing.T) {
 	ctx := t.Context()
 	table, log := harness.NewTable(t, harness.Account(t)), &intentLog{}
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), personSchema(), &elsewhere{table, mailCopies}, &mailNotes{"notes", table}))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), personSchema(), &elsewhere{table, mailCopies}, mailNotes("notes", table)))
 	w := &outsideWorld{t: t, repo: repo, log: log}
 	harness.Check(t, w.repo.Insert(ctx, ann()))
 	nobody := tables.Key{Partition: "red", Row: "person_0008"}

@@ -50,6 +50,7 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 	c.index = interpartition.NewIndex("everywhere", key, &interpartition.Options[person]{
 		Table:   c.copies,
 		Project: []string{"Name"},
+		Unique:  true,
 	})
 	c.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), c.queue), personSchema(), c.index,
 		&sealed{property: "Salary", key: w.key}, intrapartition.NewIndex("email", key, nil), halved{}, c.spill, &tally{})

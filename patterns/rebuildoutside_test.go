@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -30,9 +29,6 @@ func TestRequestCountsOfRebuildOutside(t *testing.T) {
 		})
 		rebuildCounted(t, fmt.Sprintf("list-%d", size.partitions), n, int(size.partitions), size.lists, func(*patterns.Store) patterns.Pattern[person] {
 			return indexentities.NewInTable("city", city, nil, nil)
-		})
-		rebuildCounted(t, fmt.Sprintf("blobs-%d", size.partitions), n, int(size.partitions), size.blobs, func(store *patterns.Store) patterns.Pattern[person] {
-			return indexentities.NewInBlobs("city", city, blobstorage.Open(store, fmt.Sprintf("lists%d", size.partitions)), nil)
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// setWorld has people with a unique index, an index that is not unique, and a list, all outside of their partition.
+// setWorld has people with a unique index, an index that is not unique, a list, and notes by way of a queue, all outside of their partition.
 type setWorld struct {
 	table, queue string
 	idle         bool // no worker runs
@@ -56,7 +56,8 @@ func (w *setWorld) start(s *storagetest.Service) (repo, bare *patterns.Repositor
 		interpartition.NewIndex("name", func(p *person) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(p.Name), compoundkey.Int(p.ID, 6))
 		}, nil),
-		indexentities.NewInTable("names", func(p *person) compoundkey.Part { return compoundkey.String(p.Name) }, nil, nil))
+		indexentities.NewInTable("names", func(p *person) compoundkey.Part { return compoundkey.String(p.Name) }, nil, nil),
+		&notes[person]{name: "notes", table: account.Table(w.table), text: func(p *person) string { return p.Name }})
 	return repo, bare, queue, err
 }
 
@@ -202,16 +203,15 @@ func (w setWorld) sweepBulk(floor int, verb tables.BulkVerb) storagetest.SweepCa
 	})
 }
 
-// TestSweepSets breaks Rebuild and the verbs of bulk changes at every storage call, with copies and lists that several entities of a change
-// set share. Whatever breaks, workers leave what follows from the entities, and the next run does the rest.
+// TestSweepSets breaks Rebuild and the verbs of bulk changes at every storage call, with copies, lists and notes. Whatever breaks, workers leave what follows from the entities, and the next run does the rest.
 func TestSweepSets(t *testing.T) {
 	w := setWorld{}
 	for name, c := range map[string]storagetest.SweepCase{
 		"Rebuild":     w.sweepRebuild(640),
-		"BulkReplace": w.sweepBulk(1100, tables.BulkReplace),
-		"BulkMerge":   w.sweepBulk(1200, tables.BulkMerge),
-		"BulkUpsert":  w.sweepBulk(1160, tables.BulkUpsert),
-		"BulkDelete":  w.sweepBulk(1360, tables.BulkDelete),
+		"BulkReplace": w.sweepBulk(1472, tables.BulkReplace),
+		"BulkMerge":   w.sweepBulk(1568, tables.BulkMerge),
+		"BulkUpsert":  w.sweepBulk(1536, tables.BulkUpsert),
+		"BulkDelete":  w.sweepBulk(1332, tables.BulkDelete),
 	} {
 		if c.Every = 1; !harness.Thorough() {
 			c.Every = 211

@@ -125,19 +125,19 @@ func TestStoreRunFinishes(t *testing.T) {
 		}))
 		persons, _ := notedPersons(t, harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, faulty), "contoso", nil)))
 		other := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
-		_, notes := notedPersons(t, other)
+		_, noted := notedPersons(t, other)
 		if err := other.Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		_ = persons.Insert(t.Context(), ann()) // whatever the dead process would have been told
-		if notes.has(t, ann().Email) {
+		if noted.has(t, ann().Email, annKey()) {
 			t.Fatal("the process did not die")
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- eventual.Run(ctx, other, nil) }()
 		time.Sleep(5 * time.Minute)
-		if !notes.has(t, ann().Email) {
+		if !noted.has(t, ann().Email, annKey()) {
 			t.Error("there is no note")
 		}
 		stop()
@@ -165,7 +165,7 @@ func TestStoreRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := patterns.NewRepository(account.Table("Persons"), personSchema(), &mailNotes{"notes", account.Table("Notes")})
+	_, err := patterns.NewRepository(account.Table("Persons"), personSchema(), mailNotes("notes", account.Table("Notes")))
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Store.Table") {
 		t.Errorf("effects outside on a table of no store: %v", err)
 	}
@@ -184,7 +184,7 @@ func TestStoreWithoutQueues(t *testing.T) {
 	if err := errors.Join(store.Create(t.Context()), repo.Insert(t.Context(), ann())); err != nil {
 		t.Fatal(err)
 	}
-	_, err := patterns.NewRepository(store.Table("Others"), personSchema(), &mailNotes{"notes", store.Table("Notes")})
+	_, err := patterns.NewRepository(store.Table("Others"), personSchema(), mailNotes("notes", store.Table("Notes")))
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "queue endpoint") {
 		t.Errorf("effects outside: %v", err)
 	}

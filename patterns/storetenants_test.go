@@ -15,11 +15,11 @@ import (
 )
 
 // tenantIn makes the repository of a tenant's table.
-func tenantIn(store *patterns.Store, table string) (*patterns.Repository[person], *mailNotes, error) {
+func tenantIn(store *patterns.Store, table string) (*patterns.Repository[person], *notes[person], error) {
 	in := store.RunTimeTable(store.Account().Table(table))
-	notes := &mailNotes{"notes", in}
-	repo, err := patterns.NewRepository(in, personSchema(), notes)
-	return repo, notes, err
+	noted := mailNotes("notes", in)
+	repo, err := patterns.NewRepository(in, personSchema(), noted)
+	return repo, noted, err
 }
 
 // dieInTenant has a process insert a person in a tenant's table and die before it has written the note.
@@ -44,7 +44,7 @@ func dieInTenant(t *testing.T, s *storagetest.Service, p *person) {
 func TestStoreRunOpensRepositories(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		var calls atomic.Int64
-		var notes *mailNotes
+		var noted *notes[person]
 		var worker *patterns.Store
 		worker = harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(name string) (err error) {
 			switch calls.Add(1) {
@@ -53,7 +53,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 			case 2:
 				return nil // and makes none
 			}
-			_, notes, err = tenantIn(worker, name)
+			_, noted, err = tenantIn(worker, name)
 			return err
 		}}))
 		harness.Check(t, errors.Join(worker.Create(t.Context()), worker.Account().Table("Tenant7").Create(t.Context())))
@@ -68,9 +68,9 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 		if n := calls.Load(); n != 3 {
 			t.Fatalf("the repository was opened %d times, want two failures and a success", n)
 		}
-		for _, email := range []string{"ann@contoso.com", "bob@contoso.com"} {
-			if !notes.has(t, email) {
-				t.Errorf("there is no note of %s", email)
+		for _, p := range []*person{ann(), bob()} {
+			if !noted.has(t, p.Email, personSchema().Key(p)) {
+				t.Errorf("there is no note of %s", p.Email)
 			}
 		}
 	})

@@ -192,11 +192,11 @@ var damages = []damageKind{
 		x.want(patterns.Spurious, "roster", "wrong"+v.Email, staffKey(v))
 	}},
 	{"not marked", func(x *damage, v *staff) {
-		deleteRaw(x.t, x.d.marks, tables.Key{Partition: v.Tag, Row: v.Department + "~" + staffKey(v).Row})
+		deleteRaw(x.t, x.d.marks, tables.Key{Partition: "marks_" + v.Tag, Row: v.Department + "~" + staffKey(v).Row})
 		x.want(patterns.Missing, "marks", v.Tag, staffKey(v))
 	}},
 	{"marked wrong", func(x *damage, v *staff) {
-		rawRow{"PartitionKey": "wrong", "RowKey": v.Department + "~" + staffKey(v).Row}.write(x.t, x.d.marks)
+		rawRow{"PartitionKey": "marks_wrong", "RowKey": v.Department + "~" + staffKey(v).Row}.write(x.t, x.d.marks)
 		x.want(patterns.Spurious, "marks", "wrong", staffKey(v))
 	}},
 }

@@ -107,14 +107,14 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 		{"name", intrapartition.NewIndex("name", func(v *staff) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6))
 		}, &intrapartition.Options{Project: []string{"Name"}})},
-		{"mail", interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true})},
+		{"mail", interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true, Unique: true})},
 		{"badge", interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{
 			Table:   d.badge,
 			Project: []string{"Name"},
 			Unique:  true,
 		})},
 		{"roster", &roster{d.table}},
-		{"marks", &marks{d.marks}},
+		{"marks", &notes[staff]{name: "marks", table: d.marks, text: func(v *staff) string { return v.Tag }}},
 	} {
 		if !slices.Contains(o.without, p.name) {
 			all = append(all, p.pattern)

@@ -7,11 +7,14 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -147,68 +150,91 @@ func (x *roster) remove(ctx context.Context, place string, entity tables.Key, wa
 	return errors.New("the list changes all the time")
 }
 
-// marks has an Audit of what is outside: a row for each entity with a tag, in the tag's partition of another table.
-type marks struct{ table *tables.Table }
-
-func (x *marks) Attach(driver.Host[staff]) (driver.Implementation[staff], error) {
-	return driver.Implementation[staff]{Name: "marks", Prior: tagOf, OutsideKeys: x.outsideKeys, Reconcile: driver.ReconcileEach(x.reconcile),
-		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: driver.ReadEach(x.readFact)}}, nil
+// notes has an Audit of what is outside: a row for each entity with a text, in the text's partition.
+type notes[T any] struct {
+	name  string
+	table *tables.Table
+	text  func(*T) string
+	keyOf func(*T) tables.Key
 }
 
-func (x *marks) outsideKeys(_ context.Context, c *driver.Change[staff]) ([]string, error) {
-	keys := append([]string{}, c.Prior...)
+func (x *notes[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	x.keyOf = host.KeyOf
+	return driver.Implementation[T]{Name: x.name, Intents: eventual.IntentQueue(nil), OutsideKeys: x.outsideKeys, Reconcile: driver.ReconcileEach(x.reconcile),
+		Prior: func(v *T, _ tables.Properties) ([]string, error) { return []string{x.text(v)}, nil },
+		Audit: &driver.Audit[T]{Expected: x.facts, List: x.held, Read: driver.ReadEach(x.readFact)}}, nil
+}
+
+func (x *notes[T]) outsideKeys(_ context.Context, c *driver.Change[T]) ([]string, error) {
+	keys := slices.Clone(c.Prior)
 	if c.Kind != driver.ChangeDelete {
-		keys = append(keys, c.Entity.Tag)
+		keys = append(keys, x.text(c.Entity))
 	}
 	slices.Sort(keys)
-	return slices.DeleteFunc(slices.Compact(keys), func(tag string) bool { return tag == "" }), nil
+	return slices.DeleteFunc(slices.Compact(keys), func(text string) bool { return text == "" }), nil
 }
 
-func (x *marks) key(place string, entity tables.Key) tables.Key {
-	return tables.Key{Partition: place, Row: entity.Partition + "~" + entity.Row}
+func (x *notes[T]) key(text string, entity tables.Key) tables.Key {
+	return tables.Key{Partition: x.name + "_" + text, Row: entity.Partition + "~" + entity.Row}
 }
 
-func (x *marks) reconcile(ctx context.Context, r *driver.Reconciliation[staff]) error {
-	for _, tag := range r.Keys {
-		key := x.key(tag, r.Key)
-		row, err := x.table.Entities().Get(ctx, key)
-		if err != nil && !errors.Is(err, tables.ErrNotFound) {
-			return err
+func (x *notes[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
+	for _, text := range r.Keys {
+		note := driver.RowOperation{Verb: driver.InsertRow, Row: &tables.Entity{Key: x.key(text, r.Key)}}
+		if r.Entity == nil || x.text(r.Entity) != text {
+			row, err := x.table.Entities().Get(ctx, note.Row.Key)
+			if errors.Is(err, tables.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			note = driver.RowOperation{Verb: driver.DeleteRow, Row: row}
 		}
-		wanted, there := r.Entity != nil && r.Entity.Tag == tag, err == nil
-		o := driver.RowOperation{Verb: driver.InsertRow, Row: &tables.Entity{Key: key}}
-		if !wanted && there {
-			o.Verb, o.Row.ETag = driver.DeleteRow, row.ETag
-		}
-		if wanted == there {
-			continue
-		}
-		if err := r.Write(ctx, tag, x.table, o); err != nil && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) {
+		if err := r.Write(ctx, text, x.table, note); err != nil && !engine.Lost(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *marks) held(ctx context.Context, _ driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *notes[T]) facts(v *T) ([]driver.Fact, error) {
+	if x.text(v) == "" {
+		return nil, nil
+	}
+	return []driver.Fact{{Place: x.text(v), Entity: x.keyOf(v)}}, nil
+}
+
+func (x *notes[T]) held(ctx context.Context, _ driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range x.table.Entities().Query().AllowTableScan().All(ctx) {
 			if err != nil {
 				yield(driver.Fact{}, err)
 				return
 			}
+			text, ours := strings.CutPrefix(row.Key.Partition, x.name+"_")
 			partition, id, _ := strings.Cut(row.Key.Row, "~")
-			if !yield(driver.Fact{Place: row.Key.Partition, Entity: tables.Key{Partition: partition, Row: id}}, nil) {
+			if ours && !yield(driver.Fact{Place: text, Entity: tables.Key{Partition: partition, Row: id}}, nil) {
 				return
 			}
 		}
 	}
 }
 
-func (x *marks) readFact(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+func (x *notes[T]) readFact(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	_, err := x.table.Entities().Get(ctx, x.key(place, entity))
 	if errors.Is(err, tables.ErrNotFound) {
 		return driver.Fact{}, false, nil
 	}
 	return driver.Fact{Place: place, Entity: entity}, err == nil, err
+}
+
+// has reports whether an entity has a note of a text.
+func (x *notes[T]) has(t testing.TB, text string, entity tables.Key) bool {
+	t.Helper()
+	_, has, err := x.readFact(t.Context(), text, entity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return has
 }
