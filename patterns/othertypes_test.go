@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
@@ -190,9 +189,6 @@ func TestNamesOfPatterns(t *testing.T) {
 	nearLists := func(*patterns.Store) patterns.Pattern[acmeOrder] {
 		return indexentities.NewInPartition("customer", text)
 	}
-	blobs := func(s *patterns.Store) patterns.Pattern[acmeOrder] {
-		return indexentities.NewInBlobs("customer", text, blobstorage.Open(s, "lists"), nil)
-	}
 	for _, c := range []struct {
 		name            string
 		first, second   opened
@@ -207,7 +203,6 @@ func TestNamesOfPatterns(t *testing.T) {
 		{"lists outside", lists(""), lists(""), true, false},
 		{"lists in a table", lists("Lists"), lists("Lists"), true, true},
 		{"lists in the other's table", lists(""), lists("Company"), true, true},
-		{"lists in blobs", blobs, blobs, true, true},
 		{"rows and lists", near, nearLists, true, false},
 	} {
 		for second, refused := range map[string]bool{"Company": c.refused, "Another": c.beside} {
