@@ -165,6 +165,36 @@ func TestOutageAfterTheCommit(t *testing.T) {
 	})
 }
 
+// TestUnknownInsert: an insert whose outcome is unknown refuses the same insert until it has arrived or never will, and no longer.
+func TestUnknownInsert(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		c := openClub(t, s, clubOf{faults: writes("Members", storagetest.Once(storagetest.Before500))})
+		if err := c.members.Insert(t.Context(), ann()); !errors.Is(err, tables.ErrUnknownOutcome) {
+			t.Errorf("an insert that may have been applied is told %v", err)
+		}
+		if err := c.members.Insert(t.Context(), ann()); !errors.Is(err, tables.ErrConflict) {
+			t.Errorf("the same insert at once is told %v", err)
+		}
+		time.Sleep(7 * time.Second)
+		c.must(t, c.members.Insert(t.Context(), ann()))
+		c.wantFound(t, annsEmail, "Ann", 1)
+	})
+}
+
+// TestLostMarks: a change that fails since the answers to its marks were lost gives back its keys.
+func TestLostMarks(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		c := openClub(t, s, clubOf{faults: storagetest.First(writes("Emails", storagetest.Times(1, storagetest.LostAnswer)),
+			storagetest.If(func(c storagetest.Call) bool { return strings.HasPrefix(c.Resource, "Emails") && !c.Writes() }, storagetest.Times(8, storagetest.Before500)))})
+		if err := c.members.Insert(t.Context(), ann()); !errors.Is(err, tables.ErrUnavailable) {
+			t.Errorf("an insert whose marks are lost is told %v", err)
+		}
+		time.Sleep(time.Second)
+		c.must(t, c.members.Insert(t.Context(), ann()))
+		c.wantFound(t, annsEmail, "Ann", 1)
+	})
+}
+
 // slowCall delays calls of one table before the term is checked, as the upload of a large value does.
 type slowCall struct {
 	path string

@@ -189,6 +189,10 @@ func inserting[T any](repo *patterns.Repository[T]) func(context.Context, *T) er
 		unknown := false
 		err := again(ctx, func() error {
 			err := repo.Insert(ctx, v)
+			for unknown && errors.Is(err, tables.ErrConflict) && ctx.Err() == nil { // the attempt before may still arrive, so that this one has to wait
+				time.Sleep(time.Second)
+				err = repo.Insert(ctx, v)
+			}
 			unknown = unknown || errors.Is(err, tables.ErrUnknownOutcome)
 			return err
 		})

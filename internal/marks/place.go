@@ -155,6 +155,14 @@ func (p *Place) Lost() {
 	}
 }
 
+// Found records the mark if the row, which was read because the answer to the mark was lost, has it.
+func (p *Place) Found(r *Row) bool {
+	if p.wrote(r) {
+		p.Wrote(r.ETag)
+	}
+	return p.Mark != ""
+}
+
 // Outcome is the outcome of a commit.
 type Outcome uint8
 

@@ -358,17 +358,24 @@ func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*Rest, contex
 			m.settled[i] = m.settle(&m.places[i])
 		}
 	}
-	do(rest, ctx, func(ctx context.Context) {
-		left := m.finish(ctx, o)
-		if len(left) == 0 {
-			return
+	do(rest, ctx, func(ctx context.Context) { m.complete(ctx, rest, o) })
+}
+
+// complete does what is left once the outcome is known, and what can only be done later.
+func (m *marking) complete(ctx context.Context, rest *Rest, o marks.Outcome) {
+	if o == marks.Unknown { // by then the transaction has arrived, or never will, and its entities show which
+		rest.Later(ctx, marks.Margin+time.Second, func(ctx context.Context) { m.complete(ctx, rest, marks.Refused) })
+		return
+	}
+	left := m.finish(ctx, o)
+	if len(left) == 0 {
+		return
+	}
+	rest.Later(ctx, marks.Term+marks.Grace+marks.Margin, func(ctx context.Context) {
+		for _, p := range left {
+			h := m.homes[p.Site]
+			_ = h.engine.Tidy(ctx, h.pattern, entity.Key(p.Key)) // if it fails, whoever meets the mark next tidies up
 		}
-		rest.Later(ctx, marks.Term+marks.Grace+marks.Margin, func(ctx context.Context) {
-			for _, p := range left {
-				h := m.homes[p.Site]
-				_ = h.engine.Tidy(ctx, h.pattern, entity.Key(p.Key)) // if it fails, whoever meets the mark next tidies up
-			}
-		})
 	})
 }
 
@@ -403,6 +410,12 @@ func (m *marking) after(ctx context.Context, i int, o marks.Outcome) (row tabler
 	h := m.homes[p.Site]
 	if h.engine.Schema.OtherBuilds {
 		return row, false
+	}
+	if p.Mark == "" && p.Fresh && p.Verb != marks.None { // the answer to the mark was lost
+		there, err := readElsewhere(ctx, h.pattern.Outside.Table, opSettle, entity.Key(p.Key), map[string]int{})
+		if found := marksOf(there); err != nil || !p.Found(&found) {
+			return row, false
+		}
 	}
 	verb := p.After(o)
 	if verb == marks.Read {
