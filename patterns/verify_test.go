@@ -128,6 +128,9 @@ func TestVerifyFindsAll(t *testing.T) {
 	if !slices.Equal(got, x.wants) {
 		t.Errorf("%d found, want %d:%s", len(got), len(x.wants), differences(got, x.wants))
 	}
+	if last.Marked != x.marked {
+		t.Errorf("%d marked, want %d", last.Marked, x.marked)
+	}
 	dry := o
 	dry.DryRun = true
 	if planned := d.repair(t, dry, func(r patterns.Finding) bool { return !r.Repaired }); !slices.Equal(planned, got) {
@@ -142,8 +145,13 @@ func TestVerifyFindsAll(t *testing.T) {
 		}
 	}
 	w.end(t)
-	if left := d.verify(t, fixed()); len(left) != 2*times {
-		t.Errorf("%d are left, want the %d that are beyond repair: %q", len(left), 2*times, left)
+	after := fixed()
+	after.Progress = o.Progress
+	if left := d.verify(t, after); len(left) != 3*times {
+		t.Errorf("%d are left, want the %d that are beyond repair: %q", len(left), 3*times, left)
+	}
+	if last.Marked != 0 {
+		t.Errorf("%d are marked after Repair", last.Marked)
 	}
 }
 
@@ -156,7 +164,7 @@ func beyondRepair(r patterns.Finding) bool {
 func (d *desk) repair(t testing.TB, o patterns.JobOptions, ok func(patterns.Finding) bool) []string {
 	t.Helper()
 	found := []string{}
-	all, err := harness.Findings(t.Context(), d.repo.Repair, &o)
+	all, err := harness.Findings(hasty(t.Context()), d.repo.Repair, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +246,7 @@ func TestVerifyOnTheService(t *testing.T) {
 		t.Fatalf("%d found, want %d:%s", len(got), len(x.wants), differences(got, x.wants))
 	}
 	d.repair(t, fixed(), func(r patterns.Finding) bool { return r.Repaired != beyondRepair(r) })
-	if left := d.verify(t, fixed()); len(left) != 2 {
+	if left := d.verify(t, fixed()); len(left) != 3 {
 		t.Fatalf("%d are left: %q", len(left), left)
 	}
 }
