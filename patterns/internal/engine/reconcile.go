@@ -82,8 +82,8 @@ func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err erro
 // target is a member of an intent whose outside effects are to be reconciled.
 type target struct {
 	intents.Member
-	seen  *snapshot // the entity's last snapshot, nil before the first
-	now   *snapshot // the snapshot of the last read; equal to the field seen (the same pointer) if the entity is unchanged
+	seen *snapshot // the entity's last snapshot, nil before the first
+	now  *snapshot // the snapshot of the last read; equal to the field seen (the same pointer) if the entity is unchanged
 	err  error     // a failure; a worker reconciles the target later
 }
 
