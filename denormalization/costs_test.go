@@ -34,7 +34,7 @@ func TestRequestCounts(t *testing.T) {
 		case async:
 			one, two = 1+2, 1+2
 		case nested:
-			one, two = one+2+1+1, two+2+2+1 // the holders' own intent, their copies elsewhere, and its own closing read
+			one, two = one+2, two+2 // the holders' copies elsewhere are marked and settled
 		}
 		e := jones()
 		cost(one, "Insert", p.employees.Insert(ctx, e))

@@ -158,7 +158,7 @@ func sweepFloors() map[string]int {
 		"anywhere/Insert": 208, "anywhere/Update": 272, "anywhere/Upsert": 272, "anywhere/Delete": 240,
 		"elsewhere/Insert": 208, "elsewhere/Update": 272, "elsewhere/Upsert": 272, "elsewhere/Delete": 240,
 		"async/Insert": 88, "async/Update": 120, "async/Upsert": 120, "async/Delete": 120,
-		"nested/Insert": 356, "nested/Update": 452, "nested/Upsert": 452, "nested/Delete": 388,
+		"nested/Insert": 264, "nested/Update": 384, "nested/Upsert": 384, "nested/Delete": 296,
 		"in-partition/HolderInsert": 88, "in-partition/HolderUpsert": 120, "anywhere/HolderInsert": 212, "anywhere/HolderUpsert": 244,
 		"elsewhere/HolderInsert": 212, "elsewhere/HolderUpsert": 244, "async/HolderInsert": 148, "async/HolderUpsert": 180,
 		"nested/HolderInsert": 268, "nested/HolderUpsert": 300,

@@ -264,9 +264,7 @@ func (q *queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	if err == nil && m.holding.lease.Unsure() {
 		return verdict.Verdict{Action: verdict.Leave}, nil
 	}
-	// The owner of a duplicate key may be releasing it in a change whose writer has died. The message of that change is
-	// hidden for at most one visibility timeout, so this message waits as long and is not poisoned before.
-	for _, patient := range []error{errUnknownRepository, driver.ErrUnknownPattern, errTurn, tables.ErrDuplicate, tables.ErrInvalid, tables.ErrWiring} {
+	for _, patient := range []error{errUnknownRepository, driver.ErrUnknownPattern, errTurn, tables.ErrInvalid, tables.ErrWiring} {
 		if errors.Is(err, patient) {
 			return verdict.Verdict{Delay: q.visibility}, err
 		}
@@ -453,8 +451,6 @@ func actionFor(err error) string {
 		return "give the program's credential the right to write to " + table + "; then requeue intents that are on the poison queue"
 	case errors.Is(err, tables.ErrUnavailable), errors.Is(err, tables.ErrUnknownOutcome):
 		return "none if it is rare; otherwise spread the keys of " + table + " over more partitions, and requeue intents that are on the poison queue"
-	case errors.Is(err, tables.ErrDuplicate):
-		return "decide which entity gets the key in " + table + ", and change or delete the other one"
 	}
 	return "see that a worker of the queue runs, and watch the poison queue"
 }

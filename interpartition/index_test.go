@@ -232,6 +232,37 @@ func TestFailureElsewhere(t *testing.T) {
 	}
 }
 
+// TestRefusedInsertHidesNobody: while an insert is refused, and after its process has died, the entity that is there is found.
+func TestRefusedInsertHidesNobody(t *testing.T) {
+	for _, k := range []kind{{}, {unique: true}} {
+		ctx, s := t.Context(), storagetest.Simulator(t, nil)
+		w := newWorld(t, s, k)
+		p := harness.Must[*process](t)(w.start(s))
+		harness.Check(t, p.repo.Insert(ctx, jones()))
+		find := func() {
+			found, err := p.email.In("Sales").Get(ctx, emailOf(jones()))
+			if err != nil || found.Name != jones().Name {
+				t.Errorf("%v: %+v, %v", k, found, err)
+			}
+		}
+		inserting := func(fault storagetest.Injector) error {
+			faulty, _ := s.Faulty(storagetest.If(func(call storagetest.Call) bool { return call.Kind == storagetest.InsertEntity }, fault))
+			return harness.Must[*process](t)(w.start(faulty)).repo.Insert(ctx, &employee{Department: "Sales", ID: jones().ID, Name: "Another", Email: jones().Email, Badge: "B-7"})
+		}
+		if err := inserting(storagetest.Always(storagetest.Before("look", find))); !errors.Is(err, tables.ErrExists) {
+			t.Errorf("%v: %v", k, err)
+		}
+		find()
+		for i := range 3 {
+			_ = inserting(storagetest.OnIndex(i, storagetest.DiesBefore))
+			find()
+		}
+		if err := each(1, p.email.In("Sales").Range(ctx, compoundkey.All())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestExchangeOfKeys: two entities exchange both keys in one transaction; one after another, the first is refused.
 func TestExchangeOfKeys(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)

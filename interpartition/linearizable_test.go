@@ -36,7 +36,7 @@ const (
 	looks            = 100 // reads of a reader
 )
 
-// TestLinearizableReads: writers whose calls fail, arrive late, or kill them, take keys from one another, and readers read through both indexes. The service
+// TestLinearizableReads: writers whose calls fail, arrive late, or kill them, take keys from one another, and readers read through both indexes, beside Verify, Repair and Rebuild. The service
 // answers one request at a time, so that the test knows which entity has had which key at which moment: each answer must have been true
 // between the beginning and the end of its read. Two entities never have one key.
 func TestLinearizableReads(t *testing.T) {
@@ -106,8 +106,11 @@ func (h *readHistory) run(t *testing.T, s *storagetest.Service) error {
 		all.Go(func() { h.writer(t.Context(), seen, rand.New(rand.NewPCG(h.seed, uint64(actor)))) })
 		all.Go(func() { h.reader(t.Context(), h.cached(seen), rand.New(rand.NewPCG(h.seed, uint64(10+actor)))) })
 	}
+	if h.seed%2 == 0 {
+		all.Go(func() { h.keeper(t.Context(), seen, rand.New(rand.NewPCG(h.seed, 20))) })
+	}
 	all.Wait()
-	time.Sleep(2 * time.Second)
+	time.Sleep(marks.Margin + time.Second) // late requests have arrived
 	if h.wrong != nil {
 		return h.wrong
 	}
@@ -266,6 +269,23 @@ func (h *readHistory) writer(ctx context.Context, s *storagetest.Service, rng *r
 		h.total.faults.Add(int64(len(faults.Met())))
 		cancel()
 	}
+}
+
+// keeper runs the jobs of the repository. Nothing is ever wrong, so that they find nothing.
+func (h *readHistory) keeper(ctx context.Context, s *storagetest.Service, rng *rand.Rand) {
+	p, err := h.start(s)
+	if err != nil {
+		h.fails("%w", err)
+		return
+	}
+	jobs := []harness.RepositoryJob{p.repo.Verify, p.repo.Repair, p.repo.Rebuild}
+	for range 6 {
+		if err := harness.Clean(ctx, jobs[rng.IntN(len(jobs))], nil); err != nil {
+			h.fails("a job beside the writers: %w", err)
+		}
+		time.Sleep(time.Duration(rng.IntN(20)) * time.Second)
+	}
+	_ = p.close(ctx)
 }
 
 // told counts what writers are told.

@@ -319,6 +319,33 @@ func TestRequestCountsOfMarkedReads(t *testing.T) {
 	}
 }
 
+// TestRequestCountsAfterMarkedReads: an entity that was read through a marked copy is changed as one that was read by its own key.
+func TestRequestCountsAfterMarkedReads(t *testing.T) {
+	ctx := context.Background()
+	for name, change := range map[string]func(c *counted, e *employee) error{
+		"Replace": func(c *counted, e *employee) error { e.Name = "June Smith"; return c.repo.Replace(ctx, e) },
+		"Delete":  func(c *counted, e *employee) error { return c.repo.Delete(ctx, e) },
+	} {
+		c := count(t, *storagetest.Simulator(t, nil), kind{unique: true})
+		dying, _ := c.service.Faulty(c.atCommit(storagetest.DiesAfter))
+		if err := harness.Must[*process](t)(c.start(dying)).repo.Insert(ctx, jones()); err == nil {
+			t.Fatal("the process did not die")
+		}
+		e := harness.Must[*employee](t)(c.email.In("Sales").Get(ctx, emailOf(jones())))
+		if own := harness.Must[*employee](t)(c.repo.Get(ctx, keyOf(e))); own.ETag != e.ETag {
+			t.Errorf("the index gives ETag %s, the entity has %s", e.ETag, own.ETag)
+		}
+		c.requests.Reset()
+		harness.Check(t, change(c, e))
+		if got, want := c.requests.Count(), 2+1+2; got != want {
+			t.Errorf("%s: %d requests, want %d: %v", name, got, want, c.requests.Kinds())
+		}
+		if _, err := c.check(ctx, c.service); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // atCommit is a fault at the commit of an insert, after the mark in the same table.
 func (w *world) atCommit(fault storagetest.Injector) storagetest.Injector {
 	return storagetest.If(func(call storagetest.Call) bool {

@@ -19,7 +19,7 @@ func TestOrderWithLines(t *testing.T) {
 	service.ClientOptions.PerRetryPolicies = append(slices.Clip(service.ClientOptions.PerRetryPolicies), requests)
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions}))
 	s := harness.Must[*shop](t)(openShop(account))
-	harness.Check(t, s.store.Create(ctx), s.store.Close(ctx)) // from here on an intent is closed before its change returns
+	harness.Check(t, s.store.Create(ctx), s.store.Close(ctx)) // from here on a change returns when its copies are settled
 	var products []string
 	for i := range 20 {
 		products = append(products, fmt.Sprint("product ", i))
@@ -30,7 +30,7 @@ func TestOrderWithLines(t *testing.T) {
 	requests.Reset()
 	o := &Order{Tenant: "contoso", ID: "2", Reference: "A-2"}
 	harness.Check(t, s.place(ctx, o, products...))
-	if n := requests.Count(); n != alone || alone != 6 { // put, reserve, transaction, fill, read again, delete
+	if n := requests.Count(); n != alone || alone != 3 { // mark, transaction, settle
 		t.Errorf("an order alone is %d requests, with 20 lines %d", alone, n)
 	}
 	if o.Lines != 20 {

@@ -1,20 +1,8 @@
 // Writes employees by the steps that docs/reference/storage-format.md gives to a program without the library. Each action is for one entity.
 const fs = require("fs");
-const { createHash, randomBytes } = require("crypto");
+const { randomBytes } = require("crypto");
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const newID = () => Array.from(randomBytes(26), (b) => alphabet[b & 31]).join("");
-
-// base32 writes bytes whose number is a multiple of 5, which needs no padding.
-function base32(bytes) {
-	const bits = Array.from(bytes, (b) => b.toString(2).padStart(8, "0")).join("");
-	return bits.match(/.{5}/g).map((five) => alphabet[parseInt(five, 2)]).join("");
-}
-
-function claimRow(copyRow, partition, row, reserved) {
-	const hash = createHash("sha256");
-	for (const text of [copyRow, partition, row, reserved]) hash.update(`${Buffer.byteLength(text)} ${text}`);
-	return "\uFFFC" + base32(hash.digest().subarray(0, 20));
-}
 
 // openGuarding opens a table for transactions whose deletes have ETags: the client itself sends If-Match: * with each of them.
 function openGuarding(table, etags) {
@@ -94,55 +82,47 @@ const near = {
 	},
 };
 
-// outside writes an entity with the global index "badge" in its table. Its intent is on the queue. With a.ownOnly the writer dies early.
+// onceOnly sends each request once: nothing guards an insert that is repeated.
+const onceOnly = (table) => new TableClient(process.env.TABLE_ENDPOINT, table, new AzureNamedKeyCredential(process.env.ACCOUNT_NAME, process.env.ACCOUNT_KEY),
+	{ allowInsecureConnection: true, retryOptions: { maxRetries: 0 } });
+
+// outside writes an entity with the unique global index "badge" in its table. With a.ownOnly the writer dies when it has written the own row.
 const outside = {
-	async own(a, old, properties) {
-		const client = open(a.table);
-		const incarnation = old?.incarnation ?? newID();
-		const own = { partitionKey: a.partition, rowKey: a.row, ...properties, ...old?.carried, _tpIncarnation: incarnation, _tpWrite: newID() };
-		const { etag } = old === null ? await client.createEntity(own) : await client.updateEntity(own, "Replace", { etag: old.etag });
-		const write = newID();
-		const copy = { partitionKey: "badge", rowKey: textOf(properties.Badge), ...properties, _tpIncarnation: incarnation, _tpPartition: a.partition, _tpPrimary: a.row, _tpVersion: etag, _tpWrite: write };
-		const claim = { partitionKey: "badge", rowKey: claimRow(copy.rowKey, a.partition, a.row, ""), _tpPartition: a.partition, _tpPrimary: a.row, _tpClaim: copy.rowKey, _tpWrite: write };
-		return { client, copy, claim };
-	},
-	async place(a, old, properties) {
-		const { client, copy, claim } = await this.own(a, old, properties);
-		if (a.ownOnly) return;
-		const t = new TableTransaction();
-		if (old?.badge === copy.rowKey) {
-			t.upsertEntity(copy, "Replace");
-			t.updateEntity(claim, "Merge", { etag: "*" });
-		} else {
-			t.createEntity(copy);
-			t.createEntity(claim);
+	// mark marks the copies under the keys that the entity has, and inserts marked rows for those that it takes. It returns the marks' ETags.
+	async mark(client, a, old, taken) {
+		const id = newID(), marks = {};
+		if (old) marks[old.badge] = (await client.updateEntity({ partitionKey: "badge", rowKey: old.badge, _tpMark: id }, "Merge", { etag: "*" })).etag;
+		if (taken !== null && taken !== old?.badge) {
+			const row = { partitionKey: "badge", rowKey: taken, _tpPartition: a.partition, _tpPrimary: a.row, _tpMark: id, _tpAcquirer: id };
+			marks[taken] = (await client.createEntity(old ? { ...row, _tpBase: old.etag } : row)).etag;
 		}
-		await client.submitTransaction(t.actions);
-		if (old !== null && old.badge !== copy.rowKey) await this.remove(a, old.badge);
-		await this.unchanged(a, copy._tpVersion);
+		return marks;
 	},
-	// unchanged reads the own row once more: where another writer has changed it, a worker does the rest.
-	async unchanged(a, etag) {
-		const now = await open(a.table).getEntity(a.partition, a.row).then((e) => e.etag, (e) => { if (e.statusCode !== 404) throw e; });
-		if (now !== etag) throw new Error(`the row has ETag ${now}, not ${etag}`);
+	// change marks, writes the own row in time, and settles.
+	async change(a, old, properties) {
+		const client = onceOnly(a.table), began = performance.now();
+		const marks = await this.mark(client, a, old, properties && textOf(properties.Badge));
+		if (performance.now() - began > 25_000) throw new Error("too late");
+		if (properties === null) {
+			await client.deleteEntity(a.partition, a.row, { etag: old.etag });
+			if (!a.ownOnly) await client.deleteEntity("badge", old.badge, { etag: marks[old.badge] });
+			return;
+		}
+		const incarnation = old?.incarnation ?? newID(), write = newID();
+		const own = { partitionKey: a.partition, rowKey: a.row, ...properties, ...old?.carried, _tpIncarnation: incarnation, _tpCopies: ">badge", _tpWrite: write };
+		const { etag } = old === null ? await client.createEntity(own) : await client.updateEntity(own, "Replace", { etag: old.etag });
+		if (a.ownOnly) return;
+		const key = textOf(properties.Badge);
+		await client.updateEntity({ partitionKey: "badge", rowKey: key, ...properties, _tpIncarnation: incarnation, _tpCopies: ">badge", _tpPartition: a.partition, _tpPrimary: a.row,
+			_tpVersion: etag, _tpWrite: write }, "Replace", { etag: marks[key] });
+		if (old && old.badge !== key) await client.deleteEntity("badge", old.badge, { etag: marks[old.badge] });
 	},
-	async remove(a, key) {
-		const t = new TableTransaction();
-		t.deleteEntity("badge", claimRow(key, a.partition, a.row, ""));
-		t.deleteEntity("badge", key);
-		await open(a.table).submitTransaction(t.actions);
-	},
-	insert(a) { return this.place(a, null, typed(a.properties)); },
+	insert(a) { return this.change(a, null, typed(a.properties)); },
 	async replace(a) {
-		const old = await read(open(a.table), a.partition, a.row, "");
-		await this.place(a, old, typed({ ...old.properties, ...a.properties }));
+		const old = await read(open(a.table), a.partition, a.row, ">badge");
+		await this.change(a, old, typed({ ...old.properties, ...a.properties }));
 	},
-	async delete(a) {
-		const old = await read(open(a.table), a.partition, a.row, "");
-		await open(a.table).deleteEntity(a.partition, a.row, { etag: old.etag });
-		await this.remove(a, old.badge);
-		await this.unchanged(a, undefined);
-	},
+	async delete(a) { await this.change(a, await read(open(a.table), a.partition, a.row, ">badge"), null); },
 };
 
 async function main() {

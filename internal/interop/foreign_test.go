@@ -3,18 +3,14 @@ package interop
 import (
 	"context"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -46,7 +42,7 @@ type foreignAction struct {
 	Partition  string         `json:"partition"`
 	Row        string         `json:"row"`
 	Properties map[string]any `json:"properties,omitempty"`
-	OwnOnly    bool           `json:"ownOnly,omitempty"` // it dies before it writes the copy
+	OwnOnly    bool           `json:"ownOnly,omitempty"` // it dies when it has written the own row
 }
 
 // foreignWorld is a table that a repository and the foreign writer share.
@@ -80,24 +76,12 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 		pattern = w.email
 	} else {
 		w.badge = interpartition.NewIndex("badge", func(e *staffMember) compoundkey.Part { return compoundkey.String(e.Badge) },
-			nil)
+			&interpartition.Options[staffMember]{Unique: true})
 		pattern = w.badge
 	}
 	w.repo = harness.Must[*patterns.Repository[staffMember]](t)(patterns.NewRepository(w.table, schema, pattern))
 	harness.Check(t, w.store.Create(t.Context()))
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		harness.Check(t, w.store.Close(ctx))
-		if index == "near" {
-			return
-		}
-		for _, name := range []string{eventual.Intents(w.store).Name(), eventual.Intents(w.store).Name() + "-poison"} {
-			_, err := eventual.QueueService(a).NewQueueClient(name).Delete(ctx, nil)
-			harness.Check(t, err)
-		}
-		_, err := blobstorage.Container(a, eventual.Intents(w.store).Name()+"-claims").Delete(ctx, nil)
-		harness.Check(t, err)
-	})
+	t.Cleanup(func() { harness.Check(t, w.store.Close(context.WithoutCancel(t.Context()))) })
 	return w
 }
 
@@ -213,98 +197,38 @@ func TestForeignNear(t *testing.T) {
 	}
 }
 
-// intent is the message of a change, which a foreign writer puts before it writes, and deletes when it is done.
-type intent struct {
-	queue       *azqueue.QueueClient
-	id, receipt string
-}
-
-// putIntent puts the message of a change that touches these keys of the index.
-func (w *foreignWorld) putIntent(t *testing.T, hidden int32, badges ...string) *intent {
-	t.Helper()
-	var keys []string
-	for _, badge := range badges {
-		keys = append(keys, "badge\t"+badge)
-	}
-	id := "FOREIGN" + time.Now().UTC().Format("150405.000000000")
-	text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": id, "type": "tablepatterns.intent", "sent": time.Now().UTC(),
-		"body": map[string]any{"id": id, "repository": w.table.Name(), "partition": foreignKey.Partition, "row": foreignKey.Row, "outside": map[string]any{"badge": keys}}}))
-	i, forever := &intent{queue: eventual.QueueService(w.table.Account()).NewQueueClient(eventual.Intents(w.store).Name())}, int32(-1)
-	answer, err := i.queue.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), &azqueue.EnqueueMessageOptions{VisibilityTimeout: &hidden, TimeToLive: &forever})
-	harness.Check(t, err)
-	i.id, i.receipt = *answer.Messages[0].MessageID, *answer.Messages[0].PopReceipt
-	return i
-}
-
-func (i *intent) done(t *testing.T) {
-	t.Helper()
-	_, err := i.queue.DeleteMessage(t.Context(), i.id, i.receipt, nil)
-	harness.Check(t, err)
-}
-
-// drain has a worker handle what is visible on the queue, and returns how many messages it was.
-func (w *foreignWorld) drain(t *testing.T) int {
-	t.Helper()
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(w.store), nil, nil))
-	return harness.Must[int](t)(worker.Drain(t.Context()))
-}
-
-// TestForeignOutside is TestForeignNear with a global index. A foreign writer that dies when it has written the entity's own row leaves its
-// message, with which a worker finishes the change.
+// TestForeignOutside is TestForeignNear with a global index. A foreign writer that dies when it has written the entity's own row leaves marked
+// copies, which readers follow.
 func TestForeignOutside(t *testing.T) {
 	for name, s := range foreignServices(t) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			w := newForeignWorld(t, s, "outside")
-			i := w.putIntent(t, 60, "B-1")
 			w.write(t, foreignAction{Index: "outside", Verb: "insert", Properties: map[string]any{"Name": "June", "Email": "june@contoso.com", "Badge": "B-1", "Salary": 3}})
-			i.done(t)
 			w.same(t, staffMember{Name: "June", Email: "june@contoso.com", Badge: "B-1", Salary: 3})
-			w.clean(t, 3)
+			w.clean(t, 2)
 
-			i = w.putIntent(t, 60, "B-1")
 			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Name": "June Jones"}})
-			i.done(t)
 			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-1", Salary: 3})
-			i = w.putIntent(t, 60, "B-1", "B-2")
 			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-2"}})
-			i.done(t)
 			e := w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-2", Salary: 3})
-			w.clean(t, 3)
+			w.clean(t, 2)
 
 			e.Badge, e.Salary = "B-3", 4
 			harness.Check(t, w.repo.Replace(ctx, e))
-			if n := w.drain(t); n != 0 {
-				t.Errorf("%d messages were left", n)
-			}
 			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-3", Salary: 4})
-			w.clean(t, 3)
 
-			// The writer dies twice; only the intent knows what is still to do.
-			w.putIntent(t, 0, "B-3", "B-4")
 			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-4"}, OwnOnly: true})
-			if _, err := w.badge.Get(ctx, compoundkey.String("B-4")); !errors.Is(err, tables.ErrNotFound) {
-				t.Errorf("the copy of a writer that has died is read: %v", err)
-			}
-			if n := w.drain(t); n != 1 {
-				t.Errorf("the worker has handled %d messages, want 1", n)
-			}
 			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-4", Salary: 4})
-			w.clean(t, 3)
-
-			// Repair does it where there is no intent.
-			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-5"}, OwnOnly: true})
-			report, err := w.repo.Repair(ctx, &patterns.JobOptions{Lag: time.Nanosecond})
-			if err != nil || report.Findings == 0 || report.Repaired != report.Findings {
-				t.Errorf("Repair has repaired %d of %d findings: %v", report.Repaired, report.Findings, err)
-			}
+			harness.Check(t, harness.Clean(ctx, w.repo.Verify, nil)) // the row of B-3 is still there, and marked
+			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-5"}})
 			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-5", Salary: 4})
-			w.clean(t, 3)
 
-			i = w.putIntent(t, 60, "B-5")
-			w.write(t, foreignAction{Index: "outside", Verb: "delete"})
-			i.done(t)
-			w.gone(t)
+			w.write(t, foreignAction{Index: "outside", Verb: "delete", OwnOnly: true})
+			if _, err := w.badge.Get(ctx, compoundkey.String("B-5")); !errors.Is(err, tables.ErrNotFound) {
+				t.Errorf("a deleted entity is read: %v", err)
+			}
+			harness.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
 		})
 	}
 }

@@ -1,6 +1,7 @@
 // Package deferred is a model of a writer that returns before the closing read of its intent, and of keys that a writer leaves to a
 // worker under the same message. It does no I/O. A test explores every order of requests, crashes and late requests in small worlds,
-// and drops each rule of the protocol in turn.
+// and drops each rule of the protocol in turn. Its unique keys with claims stand for places outside of the partition that one
+// entity at a time may have and that are written under a condition; copies in indexes are none of them (package marks).
 //
 // # The close in the background
 //
@@ -77,5 +78,5 @@
 //
 // # Not modelled
 //
-// Lists; a key that passes between members (package passing); deadlines; several processes of one caller.
+// Lists; a key that passes between members; deadlines; several processes of one caller.
 package deferred

@@ -308,7 +308,7 @@ func (a *act) ends(w *world, p *actor) {
 
 // decide is keys.Holder.Decide, except that a writer without the rule Release leaves the removals to its background holder.
 func (a *act) decide(p *actor) (to keys.Row, does, plain bool) {
-	to, does, plain = p.Decide(false)
+	to, does, plain = p.Decide()
 	later := a.I == caller && !a.Keeps(Release) && to.Owner == keys.Nobody
 	return to, does && !later, plain
 }

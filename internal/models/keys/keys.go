@@ -1,10 +1,9 @@
-// Package keys has what the models of change sets share: entities that have a key each, the members of a set, which a process reads
+// Package keys has the state of models of change sets: entities that have a key each, the members of a set, which a process reads
 // one after another, and the rows of unique keys. It does no I/O.
 package keys
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/models/messages"
 )
@@ -39,9 +38,6 @@ func Set(to ...int8) (ch Change) {
 	}
 	return ch
 }
-
-// Taker returns the member that gets a key.
-func (ch *Change) Taker(k int8) int8 { return int8(slices.Index(ch.To[:], k)) }
 
 // New returns entities that have the keys.
 func New(keys [3]int8) (all Entities) {
@@ -149,29 +145,28 @@ func (p *Reader) Has(k int8) int8 {
 	return has
 }
 
-// Row is the row of a unique key: its owner's copy, with a claim that only one entity can have. The claim of a reserved or marked
-// key also names a change.
+// Row is the row of a unique key: its owner's copy, with a claim that only one entity can have. The claim of a reserved key also names
+// a change.
 type Row struct {
 	Owner, Version int8 // Owner is Nobody if the row does not exist; Version is 0 if it is only reserved
 	Reserved       int8 // the change that has reserved the key for Owner, or Nobody
-	Passes         int8 // the change with which the key passes to another member, or Nobody (package passing)
 }
 
 // Rows are the rows of all keys.
 type Rows [3]Row
 
 // Free is the row of a key that nobody has.
-func Free() Row { return Row{Nobody, 0, Nobody, Nobody} }
+func Free() Row { return Row{Nobody, 0, Nobody} }
 
 // Reserved is the row of a key that a change has reserved for an entity.
-func Reserved(owner, change int8) Row { return Row{owner, 0, change, Nobody} }
+func Reserved(owner, change int8) Row { return Row{owner, 0, change} }
 
 // Copy is the row with a copy of an entity.
 func (all *Entities) Copy(owner int8) Row {
 	if owner == Nobody {
 		return Free()
 	}
-	return Row{owner, all[owner].Version, Nobody, Nobody}
+	return Row{owner, all[owner].Version, Nobody}
 }
 
 // Copies returns the rows that the entities require.
@@ -185,7 +180,7 @@ func (all *Entities) Copies() (rows Rows) {
 
 // Claimed reports whether two rows have the same claim.
 func (r Row) Claimed(o Row) bool {
-	return r.Owner == o.Owner && r.Reserved == o.Reserved && r.Passes == o.Passes
+	return r.Owner == o.Owner && r.Reserved == o.Reserved
 }
 
 // Wrong returns the violation in a state, or "": two owners of a key or, in a final state, a row that is not the copy of its owner.
@@ -230,11 +225,11 @@ func (p *Holder) Wrote(k int8) {
 }
 
 // Decide returns the row that the holder's message asks for under the current key, and whether there is anything to write: nothing
-// if another change has reserved the key, unless others. plain says that the holder deletes a filled copy, which it does under the copy's
+// if another change has reserved the key. plain says that the holder deletes a filled copy, which it does under the copy's
 // ETag after it has read the owner again.
-func (p *Holder) Decide(others bool) (to Row, does, plain bool) {
+func (p *Holder) Decide() (to Row, does, plain bool) {
 	r, has := p.There, p.Has(p.N)
-	mine := r.Reserved == Nobody || r.Reserved == p.Change || others
+	mine := r.Reserved == Nobody || r.Reserved == p.Change
 	switch {
 	case has == Nobody:
 		return Free(), r.Owner != Nobody && p.Members&(1<<r.Owner) != 0 && mine, r.Reserved == Nobody

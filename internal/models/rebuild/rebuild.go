@@ -1,4 +1,4 @@
-// Package rebuild is a model of Rebuild beside writers and workers, for an entity whose copies outside of its
+// Package rebuild is a model of Rebuild beside writers and workers, for an entity whose copies under intents, outside of its
 // partition were lost, or which has leftover copies that it does not require. It does no I/O.
 //
 //	Rebuild  read the entity, and list its copies. Put an intent that names the keys that it has and those of the listed copies. Read the

@@ -86,9 +86,7 @@ func (r *Engine) rewriting(op string, value any, row *tablerow.Row, orphans bool
 // Again.Err of each entity that it could not reconcile. It returns only an error that concerns all entities.
 //
 // An intent that fails is left to the workers, since the entity may have changed after its copies were
-// written. There is one exception: if several entities failed only because other entities own their keys, and
-// a second read shows that they have not changed, the intent is deleted. The job then repeats these entities
-// one by one and reports them.
+// written.
 func (r *Engine) RunReconcile(ctx context.Context, all []*Again) error {
 	intent := intents.Intent{ID: tablerow.NewWriteID()}
 	targets := make([]*target, len(all))
@@ -104,17 +102,13 @@ func (r *Engine) RunReconcile(ctx context.Context, all []*Again) error {
 	}
 	err = r.Schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) (rest intents.Rest, err error) {
 		err = r.converge(ctx, intent.ID, false, targets)
-		known, taken := false, true
+		known := false
 		for i, t := range targets {
 			all[i].Err = t.err
 			known = known || t.err != nil
-			taken = taken && (t.err == nil || errors.Is(t.err, entity.ErrDuplicate))
 		}
 		if !known {
 			failed = err
-		}
-		if known && taken && len(all) > 1 {
-			return rest, nil
 		}
 		return rest, err
 	})

@@ -296,6 +296,7 @@ func (m *marking) decide(ctx context.Context, p *marks.Place) error {
 		seen = append(seen, now.seen())
 	}
 	if err := m.refusal(p, row, &there, p.Decide(&there, seen)); err != nil {
+		p.Fresh = false // the row is somebody else's
 		return m.located(p, err)
 	}
 	return nil

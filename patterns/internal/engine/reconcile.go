@@ -82,10 +82,9 @@ func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err erro
 // target is a member of an intent whose outside effects are to be reconciled.
 type target struct {
 	intents.Member
-	seen  *snapshot // the entity's last snapshot, nil before the first
-	now   *snapshot // the snapshot of the last read; equal to the field seen (the same pointer) if the entity is unchanged
-	taken error     // ErrDuplicate if another entity owns one of the keys
-	err   error     // any other failure; a worker reconciles the target later
+	seen *snapshot // the entity's last snapshot, nil before the first
+	now  *snapshot // the snapshot of the last read; equal to the field seen (the same pointer) if the entity is unchanged
+	err  error     // a failure; a worker reconciles the target later
 }
 
 // apply applies the effects of a set for its writer, except those that are left to workers. named holds the
@@ -94,7 +93,7 @@ type target struct {
 // them.
 func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) (rest intents.Rest, err error) {
 	parts := intent.ByRepository()
-	failures, clean := make([]error, len(parts)), true
+	clean := true
 	rounds := make([]*convergence, 0, len(parts))
 	for i := range parts {
 		var r *Engine
@@ -116,21 +115,20 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 			}
 		}
 		c := &convergence{engine: r, change: intent.ID, refused: !s.committed, targets: targets}
-		failures[i] = c.apply(ctx)
+		c.apply(ctx)
 		rounds = append(rounds, c)
-		clean = clean && !slices.ContainsFunc(targets, func(t *target) bool { return t.err != nil || t.taken != nil })
+		clean = clean && !slices.ContainsFunc(targets, func(t *target) bool { return t.err != nil })
 	}
 	closing := func(ctx context.Context) error {
+		failures := make([]error, len(rounds))
 		for i, c := range rounds {
-			if failures[i] == nil {
-				failures[i] = c.close(ctx)
-			}
+			failures[i] = c.close(ctx)
 		}
 		return joined(failures)
 	}
-	switch err := joined(failures); {
-	case err != nil || rest.Workers && clean: // workers read the entities again, so this writer need not
-		return rest, err
+	switch {
+	case rest.Workers && clean: // workers read the entities again, so this writer need not
+		return rest, nil
 	case clean && s.committed:
 		rest.Close = closing
 		return rest, nil
@@ -169,31 +167,29 @@ type convergence struct {
 // converge reconciles targets: the first round, and then further rounds until no entity has changed.
 func (r *Engine) converge(ctx context.Context, change string, received bool, targets []*target) error {
 	c := &convergence{engine: r, change: change, received: received, targets: targets}
-	if err := c.apply(ctx); err != nil {
-		return err
-	}
+	c.apply(ctx)
 	return c.close(ctx)
 }
 
 // apply is the first round. It continues after a failure, since the other targets do not depend on the failed
-// one; close returns the error. After an error, the caller must not send anything more.
-func (c *convergence) apply(ctx context.Context) error {
+// one; close returns the error.
+func (c *convergence) apply(ctx context.Context) {
 	c.engine.readTargets(ctx, slices.DeleteFunc(slices.Clone(c.targets), func(t *target) bool { return t.seen != nil }))
 	for _, t := range c.targets {
 		t.seen = cmp.Or(t.seen, t.now)
 	}
 	c.open = unfailed(c.targets)
-	return c.round(ctx)
+	c.round(ctx)
 }
 
 // close reads the entities again and reconciles those that have changed, until none has, up to
 // Schema.MaxAttempts times.
 func (c *convergence) close(ctx context.Context) error {
-	r, stuck := c.engine, len(c.targets)
+	r := c.engine
 	for attempt := range r.Schema.MaxAttempts {
 		c.open = unfailed(c.open)
 		r.readTargets(ctx, c.open)
-		if c.open, stuck = r.changed(ctx, unfailed(c.open), stuck); len(c.open) == 0 {
+		if c.open = changed(ctx, unfailed(c.open)); len(c.open) == 0 {
 			break
 		}
 		if attempt == r.Schema.MaxAttempts-1 {
@@ -208,15 +204,10 @@ func (c *convergence) close(ctx context.Context) error {
 			}
 			return err
 		}
-		if err := c.round(ctx); err != nil {
-			return err
-		}
+		c.round(ctx)
 	}
 	var failures []error
 	for _, t := range c.targets {
-		if t.taken != nil {
-			t.err = cmp.Or(t.err, r.labelOutside(t.taken))
-		}
 		if t.err != nil {
 			failures = append(failures, t.err)
 		}
@@ -241,24 +232,15 @@ func unfailed(targets []*target) []*target {
 	return slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return t.err != nil })
 }
 
-// changed returns the targets to reconcile once more: those whose entity has changed and, if other members
-// may have released keys, those that failed because another entity had one of their keys. stuck is the number
-// of these failed targets in the previous round.
-func (r *Engine) changed(ctx context.Context, targets []*target, stuck int) (again []*target, stillStuck int) {
-	var taken []*target
+// changed returns the targets to reconcile once more: those whose entity has changed.
+func changed(ctx context.Context, targets []*target) (again []*target) {
 	for _, t := range targets {
-		switch {
-		case t.now != t.seen && lease.Holds(ctx, lease.Reread):
+		if t.now != t.seen && lease.Holds(ctx, lease.Reread) {
 			t.seen = t.now
 			again = append(again, t)
-		case t.taken != nil:
-			taken = append(taken, t)
 		}
 	}
-	if len(taken) >= stuck {
-		return again, stuck
-	}
-	return append(again, taken...), len(taken)
+	return again
 }
 
 // labelOutside sets the operation of a failed effect's error. It keeps the table that the error names, such as
@@ -267,14 +249,9 @@ func (r *Engine) labelOutside(err error) error {
 	return errs.Amend(err, func(e *entity.Error) { e.Op, e.Table = opReconcile, cmp.Or(e.Table, r.Table.Name()) })
 }
 
-// round reconciles the keys that the intent names for the open targets with the snapshots of their entities. If
-// a key belongs to another entity, round sets target.taken and still reconciles the target's other keys, since
-// that other entity may wait for one of them. It returns only an error that all open targets share.
-func (c *convergence) round(ctx context.Context) error {
+// round reconciles the keys that the intent names for the open targets with the snapshots of their entities.
+func (c *convergence) round(ctx context.Context) {
 	r := c.engine
-	for _, t := range c.open {
-		t.taken = nil
-	}
 	for _, p := range r.intents {
 		var members []*target
 		var all []*Reconciliation
@@ -294,20 +271,10 @@ func (c *convergence) round(ctx context.Context) error {
 		}
 		err := p.Reconcile(ctx, all)
 		for i, t := range members {
-			r.noteFailure(t, p, cmp.Or(all[i].Err, err))
+			if err := cmp.Or(all[i].Err, err); err != nil {
+				t.err = r.labelOutside(PatternError(p, err, entity.ErrInvalid))
+			}
 		}
-	}
-	return nil
-}
-
-// noteFailure records why a pattern could not reconcile a target, if there is an error.
-func (r *Engine) noteFailure(t *target, p *Pattern, err error) {
-	switch {
-	case err == nil:
-	case errors.Is(err, entity.ErrDuplicate):
-		t.taken = cmp.Or(t.taken, PatternError(p, err, entity.ErrInvalid))
-	default:
-		t.err, t.taken = r.labelOutside(PatternError(p, err, entity.ErrInvalid)), nil
 	}
 }
 

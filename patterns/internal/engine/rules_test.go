@@ -14,9 +14,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// elsewhere are the rules that no context drops, since they are about the order and the conditions of requests, and FreshOnce: a lost answer to a mark is
-// resolved by the write ID before package marks is asked. The model in internal/models/marks drops them.
-const elsewhere = marks.FreshOnce | marks.ConfirmMissing | marks.CommitInTerm | marks.InsertOnce | marks.OneTransaction | marks.SettleUnderMark | marks.RowThenEntity | marks.RebuildAgain |
+// elsewhere are the rules that no context drops, since they are about the order and the conditions of requests. The model in internal/models/marks drops them.
+const elsewhere = marks.ConfirmMissing | marks.CommitInTerm | marks.InsertOnce | marks.OneTransaction | marks.SettleUnderMark | marks.RowThenEntity | marks.RebuildAgain |
 	marks.LeaveUnbuilt | marks.EveryWriter | marks.AskForMarked | marks.EvaluateAgain
 
 // TestMarkedRules: each rule that can be dropped is needed. A walk, or one order of requests, shows what goes wrong without it.
@@ -58,7 +57,7 @@ func TestMarkedRules(t *testing.T) {
 		})
 	}
 	for rule, order := range map[marks.Rules]func(*testing.T, *storagetest.Service, marks.Rules) error{
-		marks.LookBeforeRelease: lookBeforeRelease, marks.LeaveUnknown: leaveUnknown, marks.MarkDamage: markDamage,
+		marks.FreshOnce: freshOnce, marks.LookBeforeRelease: lookBeforeRelease, marks.LeaveUnknown: leaveUnknown, marks.MarkDamage: markDamage,
 	} {
 		shown |= rule
 		t.Run(rule.String(), func(t *testing.T) {
@@ -100,6 +99,53 @@ func deleteRow(t *testing.T, s *storagetest.Service) {
 	_, err := harness.Must[*desk](t)(openDesk(s)).cards.Table().Client().DeleteEntity(t.Context(), deskIndex, "1", nil)
 	harness.Check(t, err)
 }
+
+// freshOnce: a set takes a number over from another change of the same card, and the answer to that mark is lost. Then the set fails, since its other card has
+// changed; and then the first change commits.
+func freshOnce(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
+	c := markedScene{cards: bothIdle}
+	c.begin(t, s)
+	var second error
+	touch := storagetest.Before("touch", func() { harness.Check(t, perform(t, s, 0, touches("b"), nothing)) })
+	first := perform(t, s, 0, takes("a", "1"), replacing(storagetest.Before("set", func() {
+		second = perform(t, s, rules, setOfBoth, storagetest.First(&lostForGood{}, storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(touch)))))
+	})))
+	if first != nil || second == nil {
+		t.Errorf("the changes were told %v and %v", first, second)
+	}
+	return c.right(t.Context(), s)
+}
+
+// lostForGood applies the first write of a row that is there and loses its answer, and what would be read next to find out.
+type lostForGood struct{ next int }
+
+func (*lostForGood) String() string { return "lost for good" }
+
+func (l *lostForGood) Inject(call storagetest.Call) storagetest.Fault {
+	kinds := [...]storagetest.Kind{storagetest.ReplaceEntity, storagetest.GetEntity}
+	if l.next == len(kinds) || call.Kind != kinds[l.next] {
+		return nil
+	}
+	l.next++
+	return unanswered{}
+}
+
+type unanswered struct{}
+
+func (unanswered) String() string { return "unanswered" }
+
+func (unanswered) Meet(_ storagetest.Call, _ *http.Request, send storagetest.Send) (*http.Response, error) {
+	if resp, err := send(); err == nil {
+		resp.Body.Close()
+	}
+	return nil, unrepeated{}
+}
+
+// unrepeated is an error of the network that the SDK does not retry.
+type unrepeated struct{}
+
+func (unrepeated) Error() string { return "the answer is lost" }
+func (unrepeated) NonRetriable() {}
 
 // lookBeforeRelease: a change believes that a card has no number, while the card has got it and somebody has deleted the row.
 func lookBeforeRelease(t *testing.T, s *storagetest.Service, rules marks.Rules) error {

@@ -41,8 +41,6 @@ func Refuse(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error
 		return errors.New("the name is given twice; give each pattern once")
 	case p.Transform != nil || p.Layout != nil:
 		return errors.New("the pattern has changed what entities store, which is not removed with its rows; write the entities without it first")
-	case len(p.Containers) > 0:
-		return errors.New("the pattern stores blobs, which are not rows; delete its container, or the blobs under its name")
 	case p.Copies == nil && p.Outside == nil && p.Rows == nil && p.Audit == nil:
 		return errors.New("the pattern stores no rows; leave it out")
 	}
