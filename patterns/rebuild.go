@@ -56,10 +56,13 @@ type rebuild struct {
 
 // rebuildState is the position of a run, as its token stores it.
 type rebuildState struct {
-	Version int
-	Run     string
-	Scan    tablescan.State
-	Report  rebuildCounts
+	Version  int
+	Run      string
+	Copies   string   // the position of the comparison of copies in other partitions
+	Empty    []string // the patterns most of whose copies are missing
+	Compared bool     // the comparison is over
+	Scan     tablescan.State
+	Report   rebuildCounts
 }
 
 // rebuildCounts are the counts of a run, as its token stores them.
@@ -132,7 +135,11 @@ func (s *rebuildState) parse(token, run string, ranges []rangescan.Range) error 
 // run processes the entities. After an error, the counts of the report include the unfinished pages; the
 // report's token is still the one before them.
 func (b *rebuild) run(ctx context.Context) error {
-	told, err := b.pages(ctx)
+	var told error
+	err := b.compareCopies(ctx)
+	if err == nil {
+		told, err = b.pages(ctx)
+	}
 	for _, p := range b.pending { // no reader runs any more
 		if b.state.Report.add(&p.counts); told == nil {
 			told = b.tell(p.failed, &b.state.Report.Findings)
@@ -154,13 +161,8 @@ func (b *rebuild) pages(ctx context.Context) (told, err error) {
 		if err := b.tell(page.Content.failed, &b.state.Report.Findings); err != nil {
 			return err, nil
 		}
-		b.state.Scan, b.resume = page.Rest, ""
-		if !page.Rest.Over(len(ranges)) {
-			b.resume = continuation.Encode(&b.state)
-		}
-		if b.options.Progress != nil {
-			b.options.Progress(b.report())
-		}
+		b.state.Scan = page.Rest
+		b.progressed()
 	}
 	return nil, nil
 }
@@ -185,7 +187,7 @@ func (b *rebuild) finish(p *rebuildPage) {
 // report returns the counts of the run, and the token of its last checkpoint.
 func (b *rebuild) report() tables.Report {
 	c := &b.state.Report
-	p := tables.Report{Read: c.Entities, Written: c.Written, Unchanged: c.Skipped, Conflicts: c.Conflicts, Failed: c.Failed, Findings: c.Findings,
+	p := tables.Report{Read: c.Entities, Written: c.Written, Unchanged: max(0, c.Skipped), Conflicts: c.Conflicts, Failed: c.Failed, Findings: c.Findings,
 		Elapsed: time.Since(b.began), Resume: b.resume}
 	if b.scope != nil {
 		p.PartitionsDone = b.state.Scan.Done()
@@ -219,7 +221,9 @@ func (b *rebuild) scan(ranges []rangescan.Range) tablescan.Scan[*rebuildPage] {
 			}
 			return nil
 		},
-		Work: func(ctx context.Context, _ rangescan.Range, p *rebuildPage) error { return p.fillPage(ctx, p.items) },
+		Work: func(ctx context.Context, at rangescan.Range, p *rebuildPage) error {
+			return p.fillPage(ctx, at, p.items)
+		},
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/internal/division"
-	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
@@ -20,7 +20,7 @@ type lack struct {
 	intended map[string][]string // by pattern: those of outside that rewriting the entity does not repair
 	write    bool                // the entity must be written again
 	taken    error               // ErrDuplicate if another entity owns one of the required outside keys
-	written  bool                // copies in other partitions were written
+	copied   bool                // copies in other partitions were written
 	err      error               // error of a pattern that rejects the entity, or of its reconciliation
 }
 
@@ -42,11 +42,9 @@ func (b *rebuildPage) fillOnce(ctx context.Context, x *rebuilt) error {
 		return err
 	}
 	l := lacks[0]
-	for at := 1; l.err == nil && at < len(b.areas); at++ {
-		if a := &b.areas[at]; len(a.outside) > 0 {
-			if err := b.fillCopies(ctx, a, lacks); err != nil {
-				return err
-			}
+	if l.err == nil {
+		if err := b.fillAllEmpty(ctx, lacks, false, nil); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -58,10 +56,10 @@ func (b *rebuildPage) fillOnce(ctx context.Context, x *rebuilt) error {
 		}
 	case len(l.outside) > 0:
 		err = reconcileOne(ctx, b.r, l.again())
-	case l.taken == nil && !l.written:
+	case l.taken == nil && !l.copied:
 		b.add(func(r *rebuildCounts) { r.Skipped++ })
 		return nil
-	case l.written:
+	case l.copied:
 	default:
 		return l.taken
 	}
@@ -159,50 +157,13 @@ func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, lacks []*l
 	return nil
 }
 
-// fillCopies makes the copies that entities require in one table of indexes agree with them: it marks those that are missing or wrong, reads the
-// entities again, and settles the copies of those that still require them.
-func (b *rebuildPage) fillCopies(ctx context.Context, a *area, lacks []*lack) error {
-	var sites []*engine.Site
-	var of []*lack
-	for _, l := range lacks {
-		for _, p := range a.outside {
-			if !b.chosen(p.Name) {
-				continue
-			}
-			copies, err := engine.CopiesOf(l.x.value).Outside(p)
-			if err != nil {
-				l.err = cmp.Or(l.err, engine.PatternError(p, err, tables.ErrInvalid))
-			}
-			for _, c := range copies {
-				sites, of = append(sites, &engine.Site{Key: c.Key, Entity: l.x.row.Key}), append(of, l)
-			}
-		}
-	}
-	if len(sites) == 0 {
-		return nil
-	}
-	err := b.r.Agree(ctx, b.op, a.table, b.id, sites)
-	if err == nil {
-		err = b.r.Settle(ctx, b.op, a.table, false, sites, nil)
-	}
-	for i, s := range sites {
-		if of[i].written = of[i].written || s.Mark != ""; s.Err != nil {
-			name, _ := a.ownerName(s.Key)
-			of[i].taken = errs.Amend(s.Err, func(e *tables.Error) { e.Pattern = cmp.Or(e.Pattern, name) })
-		}
-	}
-	return err
-}
-
 // fillPage writes the rows and facts that the patterns lack for a page of entities. It writes entities again
 // in change sets, reconciles under shared intents those that lack something only outside of their partitions,
 // and processes the other entities one by one.
-func (b *rebuildPage) fillPage(ctx context.Context, page []*rebuilt) error {
+func (b *rebuildPage) fillPage(ctx context.Context, at rangescan.Range, page []*rebuilt) error {
 	lacks, err := b.lackingAll(ctx, page)
-	for at := 1; err == nil && at < len(b.areas); at++ {
-		if a := &b.areas[at]; len(a.outside) > 0 {
-			err = b.fillCopies(ctx, a, lacks)
-		}
+	if err == nil {
+		err = b.fillAllEmpty(ctx, lacks, true, b.again(at))
 	}
 	if err != nil {
 		return err
@@ -283,7 +244,7 @@ func (b *rebuildPage) sets(lacks []*lack) (again, outside [][]*lack, alone []*la
 		case l.write:
 			last[partition] = len(again)
 			again = append(again, []*lack{l})
-		case len(l.outside) == 0 && l.written:
+		case len(l.outside) == 0 && l.copied:
 			b.add(func(r *rebuildCounts) { r.Written++ })
 		case len(l.outside) == 0:
 			b.add(func(r *rebuildCounts) { r.Skipped++ })

@@ -7,16 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -98,13 +94,6 @@ func TestRemoveUnattached(t *testing.T) {
 	}
 }
 
-// shelf is a pattern that stores blobs.
-type shelf struct{ blobs *container.Client }
-
-func (x shelf) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "shelf", Containers: []driver.Container{blobstorage.Resource(x.blobs)}}, nil
-}
-
 // TestRemoveUnattachedRefuses: what is attached, and what is not rows, is refused before any request.
 func TestRemoveUnattachedRefuses(t *testing.T) {
 	w := newDamagedTable(t, 1, func(*patterns.Store) patterns.Pattern[person] { return emailIndex() })
@@ -120,7 +109,6 @@ func TestRemoveUnattachedRefuses(t *testing.T) {
 		"the name is given twice":                       {patterns: []patterns.Pattern[person]{nameIndex(), nameIndex()}},
 		"pattern number 1 is nil":                       {patterns: []patterns.Pattern[person]{nil}},
 		"already belongs to a repository on table Othe": {patterns: []patterns.Pattern[person]{bound}},
-		"the pattern stores blobs":                      {patterns: []patterns.Pattern[person]{shelf{blobstorage.Open(w.store, "lists")}}},
 		"Lag is":                                        {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Lag: 1}},
 		"JobOptions.Patterns":                           {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Patterns: []string{"email"}}},
 		"not Report.Resume":                             {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Resume: "x"}},

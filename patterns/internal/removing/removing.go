@@ -5,9 +5,7 @@
 // attached again, Rebuild finds what is missing. A run reads each of the pattern's rows before it reads the
 // entity, and deletes the row under the ETag that it read. If a writer has changed the row since, the delete
 // fails. A run may end at any point; another run continues. If it ends between the rewrite of an entity and the
-// deletion of the rows, the next run finds the rows by their keys, although no list names them. A copy outside
-// of the partition and its claim are deleted separately, in any order; a later run finds the remaining one by
-// its own content.
+// deletion of the rows, the next run finds the rows by their keys, although no list names them.
 package removing
 
 import (
