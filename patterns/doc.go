@@ -12,20 +12,23 @@
 //	_tpPrimary      on copies and further rows: the row key of the entity's own row
 //	_tpShared       on a row that several entities share: the name of its pattern
 //	_tpPartition    on copies in other partitions: the partition key of the entity's own row
-//	_tpVersion      on such copies: the ETag of the entity's own row that they were made of
-//	_tpReserved     on a reserved key and on its claim: the ID of the change that will fill the key
-//	_tpTerm         on a reserved key: the seconds after which that change can no longer be committed
-//	_tpClaim        on a claim: the row key of the copy that it claims
+//	_tpVersion      on such copies with all properties: the ETag of the entity's own row that they were made of
+//	_tpMark         on a marked copy, whose content is not to be believed: the ID of the change or job that has marked it
+//	_tpAcquirer     on a key that a change takes for an entity: the ID of that change
+//	_tpBase         on such a key: the ETag of the entity from which that change started
+//	_tpNext         on a key that passes from one entity to another: the keys of the other
 //
 // # Guarantee
 //
 // A Repository writes an entity with all the rows in its partition in one entity group transaction, under the
-// ETag with which the entity was read. Before it makes a change that has effects in other partitions, it stores
-// an intent that names what the change can touch there.
+// ETag with which the entity was read. Before that, it marks the copies in other partitions that the change makes wrong, and readers of
+// a marked copy follow it to the entity, so that they never see an old state. After that, it settles these copies. Before it makes a
+// change that has other effects outside of the partition, it stores an intent that names what the change can touch there.
 //
 // # Crashes
 //
-// A transaction is applied completely or not at all. If a process dies after it stored an intent, a worker
+// A transaction is applied completely or not at all. If a process dies after it has marked copies, they stay marked until the next change
+// of the entity, or until 35 seconds later a reader or Repair settles them. If it dies after it stored an intent, a worker
 // completes the outside effects. After a crash of BulkNonAtomic, any of the entities after the last
 // Report.Resume may already be changed.
 //
@@ -44,6 +47,6 @@
 //
 // # When not to use it
 //
-// When entities in several partitions must change atomically: Azure Tables has no such transaction. The pattern
-// packages for other partitions are eventually consistent.
+// When entities in several partitions must change atomically: Azure Tables has no such transaction. Indexes over partitions are never
+// stale; the other pattern packages for other partitions are eventually consistent.
 package patterns

@@ -42,10 +42,9 @@ type JobOptions struct {
 	// no limit). Set it to leave throughput of the tables to other programs. The job never waits within a
 	// change: a change that exceeds the limit delays the next one.
 	RowsPerSecond int
-	// Lag is how long a difference outside of the entity's partition must persist before it is reported
-	// (default 5 s), so that an intent that waits for a worker is not reported earlier. A reserved key that its
-	// entity does not require is ignored until the key's stored term and a grace period are over, whatever Lag
-	// is. Only Verify and Repair use it.
+	// Lag is how long a difference in what a pattern with OutsideKeys stores outside of the entity's partition must persist before it is
+	// reported (default 5 s), so that an intent that waits for a worker is not reported earlier. Copies of indexes over
+	// partitions need no Lag. Only Verify and Repair use it.
 	Lag time.Duration
 	// Rows is the expected number of rows that the scans read, such as Report.Rows of an earlier run; 0 if
 	// unknown. Report.Estimate and Report.ETA are computed from it. Only Verify and Repair use it.
@@ -57,8 +56,8 @@ type JobOptions struct {
 	// an error, the job ends and returns that error with the report. A run that resumes with Report.Resume
 	// continues from there; Found may get the last findings once more.
 	Found func(Finding) error
-	// Verify and Repair call Progress after each request of a scan and after each group of candidates, the
-	// other jobs after each page of rows. There is one call at a time. The job waits until it returns, but the
+	// Verify and Repair call Progress after each request of a scan and after each group of candidates, and so does Rebuild while it
+	// compares copies in other partitions; the other jobs, and Rebuild then, after each page of rows. There is one call at a time. The job waits until it returns, but the
 	// readers continue until their pages are full.
 	Progress func(tables.Report)
 	// Resume continues an earlier run: it is Report.Resume of that run's last report. Found gets the findings

@@ -162,8 +162,8 @@ func newCopied(key, entity tables.Key, free bool) *copied {
 	return &copied{Site: engine.Site{Key: key, Entity: entity, Free: free}, entity: entity}
 }
 
-// written reports whether the copy was missing or wrong.
-func (c *copied) written() bool { return c.Mark != "" && c.Entity == c.entity }
+// written reports whether the copy was missing or wrong, or had an old mark.
+func (c *copied) written() bool { return c.Written && c.Entity == c.entity }
 
 // fillSites marks copies of one area that are missing or wrong, reads the entities again with read, and settles the copies of those that still require
 // them.

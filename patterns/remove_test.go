@@ -109,9 +109,9 @@ func TestRemoveUnattachedRefuses(t *testing.T) {
 		"the name is given twice":                       {patterns: []patterns.Pattern[person]{nameIndex(), nameIndex()}},
 		"pattern number 1 is nil":                       {patterns: []patterns.Pattern[person]{nil}},
 		"already belongs to a repository on table Othe": {patterns: []patterns.Pattern[person]{bound}},
-		"Lag is":                                        {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Lag: 1}},
-		"JobOptions.Patterns":                           {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Patterns: []string{"email"}}},
-		"not Report.Resume":                             {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Resume: "x"}},
+		"Lag is":              {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Lag: 1}},
+		"JobOptions.Patterns": {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Patterns: []string{"email"}}},
+		"not Report.Resume":   {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Resume: "x"}},
 	} {
 		if _, err := w.repo.RemoveUnattached(t.Context(), c.patterns, c.options); !errors.Is(err, map[bool]error{true: tables.ErrInvalid, false: tables.ErrWiring}[what == "not Report.Resume"]) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

@@ -163,8 +163,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 }
 
 // Verify compares what the patterns store with what the entities require, and gives each difference to
-// JobOptions.Found. It compares rows in the entities' own partitions, copies and claims in other partitions,
-// and what patterns with an Audit store. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
+// JobOptions.Found. It compares rows in the entities' own partitions, copies in other partitions, and what patterns with an Audit store. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
 // ends the run; Verify then also returns a report of the run so far, and Report.Resume continues it. A token
 // has up to 270,000 characters, and up to 12 keys for each page in memory: with 8 readers and keys of 20
 // characters at most 310,000.
@@ -179,9 +178,10 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 // stored row that no entity requires, is a candidate. Verify rechecks every candidate individually.
 //
 // Every finding really existed. In the entity's partition, Verify reads one of the two rows before and after
-// the other and requires the same ETag, so both existed at one moment. In other partitions, a wrong copy must
-// still have the same ETag after Lag; since every write of the entity rewrites the copy with a new ETag, the
-// copy was not rewritten meanwhile. A missing copy is reported if the entity still has its ETag after Lag. A
+// the other and requires the same ETag, so both existed at one moment. It does the same with a copy in another
+// partition, which is right at every moment; a marked copy is no finding, since its readers follow it to the
+// entity. Report.Marked counts the copies whose mark is older than a change can take: a process has died, or the copy is of an
+// index with Schema.OtherBuilds. What else patterns store outside must be wrong after JobOptions.Lag, too. A
 // candidate that keeps changing is dropped after three reads, since each write of the entity repairs it. Verify
 // finds every difference that existed during the whole run.
 //
@@ -209,28 +209,33 @@ func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables
 //
 //   - missing or different in the entity's partition: the entity is written again as it was read, under its ETag,
 //     with all its rows. A row under one of its keys that belongs to another entity is not changed;
-//   - spurious: deleted under the ETag with which it was found wrong. A claim whose content does not match its row
-//     key is corrected if a copy needs a claim under this key, else deleted;
-//   - an outside copy, missing or different: reconciled under an intent, as by every write of the entity;
+//   - spurious in the entity's partition: deleted under the ETag with which it was found wrong;
+//   - a copy in another partition: marked, so that readers are right from then on, and settled at the end of the run. Before
+//     that, Repair waits once, up to 35 seconds, until no change can commit that was under way before: it could have relied on the row. A
+//     copy whose mark is old is settled at once, unless Schema.OtherBuilds is set. If Repair is interrupted, the copies stay
+//     marked;
 //   - what a pattern with an Audit stores: removed by Audit.Remove, or written by writing the entity again; with
 //     OutsideKeys, reconciled under an intent.
 //
 // Findings of one partition are repaired together, if there are at least 4: entities in change sets of 100
-// rows, spurious rows in transactions of 100, outside copies under one intent for up to 250 entities. If the
-// service refuses a group, its findings are repaired one by one.
+// rows, spurious rows and copies in other partitions in transactions of 100, other facts outside under one intent for up to 250
+// entities. If the service refuses a group, its findings are repaired one by one.
 //
 // Rows that cannot be decoded are only reported. Requests: those of Verify, and for each change set 4, for
-// each transaction of spurious rows 1, for each intent 3 to recheck its findings and those of the intent; for
-// each finding that is repaired alone 2 to 5 to recheck it and those of one write of the entity, or 1 delete;
-// for a mismatched claim 1 for each page of its partition.
+// each transaction of spurious rows 1, for up to 250 copies in other partitions 3 to read them and their entities twice, and 2 for each
+// transaction; for each intent 3 to recheck its findings and those of the intent; for
+// each finding that is repaired alone 2 to 5 to recheck it and those of one write of the entity, or 1 delete.
 func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return audit(ctx, r.engine, opRepair, options)
 }
 
 // Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If
 // an entity's row does not list an index, Rebuild writes the entity again unchanged, under its ETag, with all
-// its rows. It reads outside copies and the facts of patterns with an Audit, and reconciles those that are
-// missing or wrong under an intent.
+// its rows. It reads the facts of patterns with an Audit, and reconciles those that are missing or wrong under an intent.
+//
+// Copies in other partitions it first compares as Verify does, by sums, and reads again what differs. Of an index with less than half of
+// its copies it inserts them without a read, page by page of the entities. Each copy is marked, and settled once its entity
+// was read again; with Schema.OtherBuilds it stays marked. Such an index is complete once a run has given nothing to Found.
 //
 // Deploy the pattern to all programs that write the entities before you run Rebuild: it misses entities that a
 // program without the pattern writes later. You can interrupt Rebuild at any time and run it again; it writes
@@ -248,15 +253,17 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 // halves it, so that an entity that changes all the time delays only itself.
 //
 // JobOptions.Concurrency readers share the table by ranges of keys, and each fills the pages that it has
-// read, one at a time. Together they write at most JobOptions.Concurrency sets or entities at once. To
-// compare outside copies, each reader sends at most 8 requests at once. A token has at most 4 keys for each
-// page in memory.
+// read, one at a time. Together they write at most JobOptions.Concurrency sets or entities at once, and each sends at most 32
+// transactions of copies in other partitions at once. A token has at most 4 keys for each
+// page in memory and, while copies in other partitions are compared, up to 120,000 characters.
 //
 // Requests: 1 for each page of at most 1,000 rows, or of 50 if entities have large values in blobs or further
-// rows, and with more than 2 pages the additional requests of Query.AllParallel; 1 for each change set; with
-// patterns outside of the partition 1 for each entity that an index in its partition does not list, 1 for
-// each outside copy and each fact, and the requests of an intent for each entity of which one of these is
-// wrong.
+// rows, and with more than 2 pages the additional requests of Query.AllParallel; 1 for each change set; for
+// each fact 1, and the requests of an intent for each entity of which one is wrong. With indexes over partitions,
+// the pages of the entities once more, and those of the indexes' tables; if something differs, both again. For each page of entities of a new index, 1 to
+// read them again, and 2 for each 100 rows of a partition of the index: 24 for 1,000 entities and an index with 1 partition, and 3 if the index
+// is complete. For up to 1,000 entities with a missing or wrong copy, the requests to read these copies and, twice, the entities, at most 1 for each
+// 1,000 rows of the index and 1 for each row, and 2 for each 100 rows of a partition that are written.
 func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return rebuildAll(ctx, r.engine, options)
 }
@@ -266,7 +273,7 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 // all programs that write the entities before you run it: a program that still has a pattern attached continues
 // to write the pattern's rows, and misses entities when it reads through the pattern.
 //
-// It removes copies in the partition, copies in other partitions or tables with their claims, and rows that
+// It removes copies in the partition, copies in other partitions or tables, and rows that
 // entities share, such as lists and counts, which name their pattern. It returns ErrWiring for a pattern that
 // stores blobs or changes how entities are stored, and for a pattern whose name is attached. If a repository of
 // another entity type has an index of the same name in the same table, that index keeps its copies. A row that

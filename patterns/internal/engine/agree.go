@@ -23,6 +23,7 @@ type Site struct {
 	Free   bool       // the entity has the key, and the row is most likely missing, so that it is inserted without a read
 
 	Finding marks.Finding
+	Written bool        // the job has marked or settled the row
 	Mark    azcore.ETag // of the mark that the job has written, "" for none
 	Err     error       // why the row could not be made to agree, such as ErrDuplicate if another entity has the key as well
 
@@ -119,7 +120,7 @@ func (r *Engine) agreeOne(ctx context.Context, table *core.Table, row *tablerow.
 	}
 	switch {
 	case m.Mark == id && m.Names[0] == marks.Key(s.Entity):
-		s.Mark = row.ETag // the job has written it before, and perhaps the answer was lost
+		s.Mark, s.Written = row.ETag, true // the job has written it before, and perhaps the answer was lost
 		return nil
 	case a.Finding == marks.Old && r.Schema.OtherBuilds:
 		return nil
@@ -237,6 +238,7 @@ func writeTogether(ctx context.Context, op string, table *core.Table, sites []*S
 		etags, _, err := table.Commit(ctx, op, writes...)
 		if err == nil {
 			for i, s := range sites {
+				s.Written = true
 				if s.row.Own.Outside.Mark != "" {
 					s.Mark = etags[i]
 				}

@@ -10,10 +10,10 @@
 //	change.go         the checks before the first request; orphaned copies, and what of the entity is read again
 //	draft.go          the plan of a set: the rows of each entity, shared rows, rows to remove, and what the failure of a row means
 //	layout.go         an entity that is spread over several rows
-//	outside.go        the keys of an entity outside of its partition, and their claims
-//	reservation.go    unique keys in other partitions, reserved before the transaction
-//	reconcile.go      what is outside of the partition is made consistent with the entity, after the transaction or in a worker
-//	outsidewrite.go   a copy in another partition, with its claim; copies of several members, written together
+//	outside.go        the keys of an entity's copies in other partitions
+//	marking.go        these copies are marked before the transaction, and settled after it, in the background (rest.go)
+//	reconcile.go      other effects outside of the partition are made consistent with the entity, after the transaction or in a worker
 //
-// and a read through load.go. jobs.go has what bulk writes and jobs such as Rebuild use.
+// and a read through load.go; follow.go reads through copies in other partitions, and agree.go makes them agree with their entities for
+// jobs. jobs.go has what bulk writes and jobs such as Rebuild use.
 package engine
