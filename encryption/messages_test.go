@@ -16,8 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestMessagesHoldNoPlaintext: who reads the messages of the queue learns keys, and no encrypted value: not of an intent, whose index has
-// the value for its key by a beacon, and not of a move.
+// TestMessagesHoldNoPlaintext: who reads the messages of the queue learns keys, and no encrypted value.
 func TestMessagesHoldNoPlaintext(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
 	harness.Check(t, w.registry.CreateBeacon(ctx, "number"))
@@ -28,7 +27,7 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) }, &interpartition.Options[employee]{ByPartition: true})
 		r := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
 			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
-		}, encryption.New[employee]("encryption", w.registry, nil), patterns.Async(byNumber)))
+		}, encryption.New[employee]("encryption", w.registry, nil), byNumber))
 		harness.Check(t, r.Table().Create(ctx))
 		return r
 	}
@@ -41,8 +40,8 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 		got, err := eventual.QueueService(w.account).NewQueueClient("orders").DequeueMessage(ctx, nil)
 		harness.Check(t, err)
 		if len(got.Messages) == 0 {
-			if n != 2 {
-				t.Errorf("%d messages, want an intent and a move", n)
+			if n != 1 {
+				t.Errorf("%d messages, want a move", n)
 			}
 			return
 		}

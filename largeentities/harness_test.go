@@ -60,6 +60,7 @@ const (
 // world is where the tests' processes work.
 type world struct {
 	async, inIndex, outIndex bool
+	oldBuild                 bool // it does not know outIndex
 	options                  largeentities.Options
 	attempts                 int
 
@@ -120,11 +121,14 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	}
 	if w.outIndex {
 		p.byEmail = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) },
-			&interpartition.Options[employee]{ByPartition: true, Table: account.Table(w.copies)})
-		attached = append(attached, p.byEmail)
+			&interpartition.Options[employee]{ByPartition: true, Table: account.Table(w.copies), Unique: true})
 	}
-	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts}
-	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, harness.AsyncIf(w.async, attached...)...)
+	all := harness.AsyncIf(w.async, attached...)
+	if w.outIndex {
+		all = append(all, p.byEmail)
+	}
+	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts, OtherBuilds: w.oldBuild}
+	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, all...)
 	return p, err
 }
 
@@ -163,12 +167,19 @@ func pointersIn(ctx context.Context, table *tables.Table) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
+	marked, err := harness.Marked(ctx, table)
+	if err != nil {
+		return nil, err
+	}
 	found := map[string]string{}
 	for row, err := range rows.Query().AllowTableScan().All(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range row.Properties {
+			if marked[row.Key] {
+				break
+			}
 			text, _ := p.Value.Text()
 			if data, ok := p.Value.Bytes(); ok {
 				text = string(data)

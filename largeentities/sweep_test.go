@@ -140,34 +140,6 @@ func TestSweepUnreadable(t *testing.T) {
 	}
 }
 
-// TestSweepAndStaleCopies: a copy in another partition that waits for its intent keeps the old blob.
-func TestSweepAndStaleCopies(t *testing.T) {
-	ctx, s := context.Background(), storagetest.Simulator(t, nil)
-	w := (&world{async: true, outIndex: true}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
-	e := with(1)
-	e.Email, e.Photo = "jonesj", large("a")
-	ok(t, p.repo.Insert(ctx, e), drainNow(ctx, p))
-	e.Photo = large("b")
-	ok(t, p.repo.Replace(ctx, e)) // Async: nobody has come to it
-	s.Wait(2 * grace)
-	r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil))
-	if r.Held != 1 || r.Referenced != 1 || r.Deleted != 0 {
-		t.Errorf("%+v", r)
-	}
-	stale := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")))
-	if short(stale.Photo) != "a74" {
-		t.Errorf("the stale copy has %s", short(stale.Photo))
-	}
-	ok(t, drainNow(ctx, p))
-	fresh := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")))
-	if short(fresh.Photo) != "b74" {
-		t.Errorf("the copy has %s", short(fresh.Photo))
-	}
-	_, err := w.check(ctx, s)
-	ok(t, err)
-}
-
 // TestPoisonIsSwept: an intent that ends on the poison queue leaves what a sweep finds.
 func TestPoisonIsSwept(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)

@@ -21,13 +21,13 @@ func sweptUsers() []struct {
 		atSource, atCopy string
 		floors           [3]int
 	}{
-		{"", "", [3]int{324, 296, 472}},
-		{updates, "", [3]int{532, 500, 740}},
+		{"", "", [3]int{324, 296, 380}},
+		{updates, "", [3]int{532, 500, 616}},
 		{deletes, "", [3]int{484, 476, 544}},
-		{insertsAgain, "", [3]int{412, 452, 472}},
-		{"", updates, [3]int{324, 296, 472}},
-		{"", deletes, [3]int{324, 296, 472}},
-		{updates, updates, [3]int{456, 480, 516}},
+		{insertsAgain, "", [3]int{412, 452, 380}},
+		{"", updates, [3]int{324, 296, 380}},
+		{"", deletes, [3]int{324, 296, 380}},
+		{updates, updates, [3]int{456, 480, 484}},
 		{deletes, updates, [3]int{520, 480, 580}},
 	}
 }

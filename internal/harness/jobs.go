@@ -120,3 +120,15 @@ func ReadAnd[T any](ctx context.Context, repo *patterns.Repository[T], key table
 	}
 	return write(ctx, e)
 }
+
+// Marked returns the keys of the marked rows of a table: copies that readers follow to their entity, so that what they hold does not matter.
+func Marked(ctx context.Context, table *tables.Table) (map[tables.Key]bool, error) {
+	marked := map[tables.Key]bool{}
+	for row, err := range table.Entities().Query().Where(tables.Gt("_tpMark", "")).AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		marked[row.Key] = true
+	}
+	return marked, nil
+}
