@@ -59,7 +59,6 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 		Table: (*core.Table)(from), Ranges: ranges, Readers: o.Concurrency, Plain: true,
 		New: func() *copied { return &copied{} },
 		Row: func(_ context.Context, p *copied, row *tablerow.Row) error {
-			row = marked(row)
 			if why := uncopied(row); why != nil {
 				p.left = append(p.left, Difference{Kind: LeftOut, Table: from.Name(), Key: row.Key, Err: why})
 				return nil
@@ -67,7 +66,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 			if isOutside(row) {
 				p.outside++
 			}
-			p.writes = append(p.writes, w.row(row))
+			p.writes = append(p.writes, w.row(marked(row)))
 			return nil
 		},
 		Work: func(ctx context.Context, _ rangescan.Range, p *copied) error {

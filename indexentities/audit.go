@@ -165,12 +165,12 @@ const attempts = 10
 // removeEntity implements Audit.Remove: it removes an entity from a list unless wanted says that the entity belongs to it.
 // Requests: 2, and those of wanted; 2 more for each conflict.
 func (x *inPartition[T]) removeEntity(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
-	rows, err := x.rows()
+	stored, err := x.rows()
 	if err != nil {
 		return err
 	}
 	for attempt := range attempts {
-		l, err := rows.read(ctx, place)
+		l, err := stored.read(ctx, place)
 		if err != nil {
 			return x.failed("Remove", err)
 		}
@@ -183,7 +183,7 @@ func (x *inPartition[T]) removeEntity(ctx context.Context, place string, entity 
 			return err
 		}
 		member := driver.NewReconciliation(x.definition.Name, driver.Reconciliation[T]{Key: entity, Keys: []string{place}})
-		err = member.Write(ctx, place, rows.table, operations...)
+		err = member.Write(ctx, place, stored.table, operations...)
 		if !errors.Is(err, tables.ErrConflict) {
 			return x.failed("Remove", err)
 		}
@@ -191,5 +191,5 @@ func (x *inPartition[T]) removeEntity(ctx context.Context, place string, entity 
 			return err
 		}
 	}
-	return x.failed("Remove", &tables.Error{Table: rows.table.Name(), Key: entity, Kind: tables.ErrConflict})
+	return x.failed("Remove", &tables.Error{Table: stored.table.Name(), Key: entity, Kind: tables.ErrConflict})
 }

@@ -85,8 +85,7 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	if err != nil {
 		return nil, err
 	}
-	x.Outside = append(x.Outside, copies...)
-	slices.Sort(x.Outside)
+	x.Outside = slices.Sorted(slices.Values(append(x.Outside, copies...)))
 	if e := core.CheckWrites(d.Writes); e != nil {
 		return nil, w.Located(e)
 	}

@@ -118,26 +118,9 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 		return err
 	}
 	if isCopy(old) {
-		row, known := w.Fetched[old.Key]
-		if !known {
-			var err error
-			if row, err = readSystem(ctx, r.Table, old.Key); err != nil {
-				return err
-			}
+		if err := r.rebaseCopy(ctx, w, old); err != nil {
+			return err
 		}
-		if row == nil {
-			return &entity.Error{Key: old.Key, Kind: entity.ErrNotFound}
-		}
-		same := row.WriteID != "" && row.WriteID == old.WriteID
-		if old.Version != "" {
-			same = row.ETag == old.Version
-		}
-		if row.Own.IsCopy || !same {
-			return &entity.Error{Key: old.Key, Kind: entity.ErrConflict}
-		}
-		own := *old
-		own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.Own.Later // the write ID of a copy in another partition is not the entity's: the copy was written in a transaction of its own
-		w.Change.Old, w.Etag = &own, row.ETag
 	}
 	var keys []entity.Key
 	for _, orphan := range priorOf(old).Orphans {
@@ -158,6 +141,31 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 			w.Change.claim(row)
 		}
 	}
+	return nil
+}
+
+// rebaseCopy reads the own row of an entity that was read through a copy, which must be of the same version.
+func (r *Engine) rebaseCopy(ctx context.Context, w *Work, old *core.State) error {
+	row, known := w.Fetched[old.Key]
+	if !known {
+		var err error
+		if row, err = readSystem(ctx, r.Table, old.Key); err != nil {
+			return err
+		}
+	}
+	if row == nil {
+		return &entity.Error{Key: old.Key, Kind: entity.ErrNotFound}
+	}
+	same := row.WriteID != "" && row.WriteID == old.WriteID
+	if old.Version != "" {
+		same = row.ETag == old.Version
+	}
+	if row.Own.IsCopy || !same {
+		return &entity.Error{Key: old.Key, Kind: entity.ErrConflict}
+	}
+	own := *old
+	own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.Own.Later
+	w.Change.Old, w.Etag = &own, row.ETag
 	return nil
 }
 
