@@ -117,8 +117,8 @@ RemoveUnattached of an index of 200 entities of a partition |  | patterns.TestRe
 Rebuild of a complete index in the partition | page=1 | patterns.TestRepairRequests | Patterns: []string{"email"}}); err != nil { t.Error(err) } }), pages(«1»))
 Rebuild of an index in the partition | page=1, change set of entities that the index lacks=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild of an index that 7 entities lack", «2»,
 Rebuild of an index in the partition | page=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild once more", «1»,
-Rebuild of 1,000 entities that lack a unique copy in one other partition |  | patterns.TestRequestCountsOfRebuildOutside | {{1, «24», 24}
-Rebuild of 1,000 entities in 20 lists of NewInTable |  | patterns.TestRequestCountsOfRebuildOutside | {{1, 24, «24»}
+Rebuild of 1,000 entities that lack a unique copy in one other partition |  | patterns.TestRequestCountsOfRebuildOutside | {"a new index", n, «25»,
+Rebuild of 1,000 entities in 20 lists of NewInTable |  | patterns.TestRebuildOfLists | const n, want = 1000, «24»
 # Answers that are lost
 a transaction of inserts whose response is lost, with the SDK's retry | row=4, rows=4 | patterns.TestRequestCountsAfterLostAnswers | got != «2+rows» {
 # Entities over several rows
