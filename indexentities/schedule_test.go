@@ -25,5 +25,5 @@ func TestSchedule(t *testing.T) {
 			return r.stage(t, s)
 		}})
 	t.Log(log)
-	log.MustHave(t, harness.Unknown, harness.Deaths, harness.Late, harness.Lost, "runs of Verify", "runs of Repair", "runs of Rebuild")
+	log.MustHave(t, harness.Unknown, harness.Deaths, harness.Late, "runs of Verify", "runs of Repair", "runs of Rebuild")
 }

@@ -79,7 +79,7 @@ func sweeps(w world) map[string]storagetest.SweepCase {
 func TestSweep(t *testing.T) {
 	floors := map[option]map[string]int{
 		inPartition: {"Insert": 88, "Move": 152, "Begin": 120, "End": 152, "Stay": 92, "Upsert": 152, "Delete": 120},
-		outside:     {"Insert": 88, "Move": 120, "Begin": 120, "End": 120, "Stay": 60, "Upsert": 120, "Delete": 120},
+		outside:     {"Insert": 84, "Move": 116, "Begin": 116, "End": 116, "Stay": 60, "Upsert": 116, "Delete": 116},
 	}
 	for _, o := range options {
 		for name, c := range sweeps(world{option: o}) {

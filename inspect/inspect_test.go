@@ -313,7 +313,7 @@ func TestHostileRows(t *testing.T) {
 	}
 	long := strings.Repeat("é", 255)
 	table := page(t, `"PartitionKey":"p\u001b[31m","RowKey":"r\n\u202e","N`+"`"+`\u001b]0;x":1,"a,rest\"":2,"`+long+`":3`+members.String(),
-		`"PartitionKey":"p","RowKey":"r","_tpPrimary":"x","_tpTerm":"nonsense","_tpNew":1,"_tpShared":""`)
+		`"PartitionKey":"p","RowKey":"r","_tpPrimary":"x","_tpOld":"nonsense","_tpNew":1,"_tpShared":""`)
 	r, err := inspect.Table(t.Context(), table, &inspect.Options{MaxProperties: 50})
 	harness.Check(t, err)
 	if len(r.Properties) != 50 || r.OtherProperties != 2_953 || r.Rows != 2 || r.Library.Shared != 1 {

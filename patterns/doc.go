@@ -7,29 +7,28 @@
 // Beside the properties of T's fields and _tpWrite (see package tables), a row has these properties of the library:
 //
 //	_tpIncarnation  the ID of the insert that created the entity; a new one after a delete and insert
-//	_tpCopies       on rows of an entity with indexes: the names of the indexes that were written with it
+//	_tpCopies       on rows of an entity with indexes: their names, with '>' before that of one over partitions
 //	_tpLayout       on rows of an entity that a Layout spreads over several: the layout's directory, or "further"
 //	_tpPrimary      on copies and further rows: the row key of the entity's own row
 //	_tpShared       on a row that several entities share: the name of its pattern
 //	_tpPartition    on copies in other partitions: the partition key of the entity's own row
 //	_tpVersion      on such copies with all properties: the ETag of the entity's own row that they were made of
-//	_tpMark         on a marked copy, whose content is not to be believed: the ID of the change or job that has marked it
-//	_tpAcquirer     on a key that a change takes for an entity: the ID of that change
-//	_tpBase         on such a key: the ETag of the entity from which that change started
-//	_tpNext         on a key that passes from one entity to another: the keys of the other
+//	_tpMark         on such a copy that is marked: the ID of the change that marked it. Whatever else it holds, read the entity
+//	_tpAcquirer     on a marked copy whose key a change takes: the ID of that change
+//	_tpBase         on such a copy: the ETag of the entity from which that change started, none for an insert
+//	_tpNext         on a marked copy whose key passes to another entity: the key of that entity
 //
 // # Guarantee
 //
 // A Repository writes an entity with all the rows in its partition in one entity group transaction, under the
-// ETag with which the entity was read. Before that, it marks the copies in other partitions that the change makes wrong, and readers of
-// a marked copy follow it to the entity, so that they never see an old state. After that, it settles these copies. Before it makes a
-// change that has other effects outside of the partition, it stores an intent that names what the change can touch there.
+// ETag with which the entity was read. Before it makes a change that concerns copies in other partitions, it marks them, so that
+// their readers read the entity; afterwards it settles them. Before a change that has other effects in other partitions, it stores
+// an intent that names what the change can touch there.
 //
 // # Crashes
 //
-// A transaction is applied completely or not at all. If a process dies after it has marked copies, they stay marked until the next change
-// of the entity, or until 35 seconds later a reader or Repair settles them. If it dies after it stored an intent, a worker
-// completes the outside effects. After a crash of BulkNonAtomic, any of the entities after the last
+// A transaction is applied completely or not at all. Copies that a dead process has left marked cost their readers 1 more request. If a
+// process dies after it stored an intent, a worker completes the outside effects. After a crash of BulkNonAtomic, any of the entities after the last
 // Report.Resume may already be changed.
 //
 // # Requests
@@ -47,6 +46,6 @@
 //
 // # When not to use it
 //
-// When entities in several partitions must change atomically: Azure Tables has no such transaction. Indexes over partitions are never
-// stale; the other pattern packages for other partitions are eventually consistent.
+// When entities in several partitions must change atomically: Azure Tables has no such transaction. Indexes over
+// partitions are always current all the same; copies in other entities are eventually consistent.
 package patterns

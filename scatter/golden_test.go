@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
-	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -134,13 +134,13 @@ func (r *namesTaken) Register(name string, _ func(context.Context, intents.Inten
 func TestGoldenIntentNames(t *testing.T) {
 	a := harness.Must[*tables.Account](t)(account(storagetest.Open(t)))
 	r := &namesTaken{}
-	byTag := func() patterns.Pattern[event] {
-		return interpartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, &interpartition.Options[event]{ByPartition: true})
+	calls := func() patterns.Pattern[event] {
+		return eventual.OnCommit("calls", func(context.Context, eventual.Commit[event]) error { return nil }, nil)
 	}
 	for _, table := range []string{"May", "June"} {
 		schema := numbered(0, 0)
-		harness.Must[spread](t)(scatter.New(harness.In(a.Table(table), r), schema, nil, byTag()))
-		harness.Must[*scatter.Natural[event]](t)(scatter.NewNatural(harness.In(a.Table(table), r), scatter.NaturalSchema[event]{Name: "natural", Prefix: "event", Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil, byTag()))
+		harness.Must[spread](t)(scatter.New(harness.In(a.Table(table), r), schema, nil, calls()))
+		harness.Must[*scatter.Natural[event]](t)(scatter.NewNatural(harness.In(a.Table(table), r), scatter.NaturalSchema[event]{Name: "natural", Prefix: "event", Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil, calls()))
 	}
 	if want := []string{"May.event", "May.natural", "June.event", "June.natural"}; !slices.Equal(r.names, want) {
 		t.Errorf("intents name %v, want %v", r.names, want)
