@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Index is an index of lists, which one of the three constructors has made. It belongs to the one Repository to which it was
+// Index is an index of lists, which one of the two constructors has made. It belongs to the one Repository to which it was
 // given. Before NewRepository has returned, its reads return tables.ErrWiring. An index with groups, such as one in the
 // partition, is read in the group that In chooses; an index without groups is read as it is.
 type Index[T any] struct {
