@@ -30,7 +30,6 @@ func organisation(s *scene) func(context.Context) {
 		june := staff[jones-1]
 		s.explain("One of the inserts, by Repository.Explain:", must(repo.Explain(ctx, driver.ChangeInsert, june)))
 		s.write("employees inserted", "250 employees, each with 2 copies elsewhere", func() { together(ctx, staff, inserting(repo)) })
-		s.drainIntents(ctx)
 		load(ctx, plain, allFresh(staff))
 
 		ask(s, "one email, anywhere",
@@ -52,7 +51,6 @@ func organisation(s *scene) func(context.Context) {
 		s.refused("her email for somebody in Legal", tables.ErrDuplicate, func() { try(repo.Insert(ctx, other)) })
 
 		try(sameStaff(collect(everybody.Range(ctx, compoundkey.All())), staff))
-		s.drainIntents(ctx)
 	}
 }
 
@@ -71,7 +69,6 @@ func names(s *scene) func(context.Context) {
 				try(inserting(repo)(ctx, e))
 			}
 		})
-		s.drainIntents(ctx)
 		load(ctx, plain, allFresh(staff))
 
 		named := plain.Query().Where(tables.Eq("LastName", "Jones"))
@@ -89,7 +86,6 @@ func names(s *scene) func(context.Context) {
 		s.act("her last name changed", "1 row and 4 lists", func() { try(repo.Replace(ctx, june)) })
 		keys := must(outside.Keys(ctx, compoundkey.String("Jones-Park")))
 		s.check(slices.Equal(keys, []tables.Key{repo.KeyOf(june)}), "the list of her new name is %v", keys)
-		s.drainIntents(ctx)
 	}
 }
 

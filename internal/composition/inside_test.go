@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -27,15 +26,13 @@ func june() *clerk { return &clerk{Department: "Sales", ID: "1", Email: "june@co
 
 // writePath is one of the ways in which the library sends a transaction.
 type writePath struct {
-	name string
-	// within and outside say which indexes the clerks have, async that a worker writes the outside copies.
-	within, outside, async bool
-	do                     func(ctx context.Context, p *writer) error
-	rows                   int // stored in the end
-	once, always           counts
-	// deferred: the caller hears nothing of a transaction that fails for good, since its change is made before; a worker does
-	// the rest.
-	deferred bool
+	name            string
+	within, outside bool // which indexes the clerks have
+	do              func(ctx context.Context, p *writer) error
+	rows            int // stored in the end
+	once, always    counts
+	sentOnce        bool // the transaction is not repeated if nobody can tell what became of it
+	onlyMarks       bool // the transaction is not the commit
 }
 
 // counts are the requests of an operation of which one transaction fails, or all do.
@@ -44,8 +41,7 @@ type counts struct {
 	unknown int // nobody can tell
 }
 
-// writePaths are all of them. The SDK makes 4 attempts. A Commit that ends unknown reads two rows. An intent with a request
-// of unknown outcome is postponed, which one request writes into its message, and its delete is not sent.
+// writePaths are all of them. The SDK makes 4 attempts. A Commit that ends unknown reads two rows.
 func writePaths() []writePath {
 	insert := func(ctx context.Context, p *writer) error { return p.clerks.Insert(ctx, june()) }
 	return []writePath{
@@ -59,11 +55,8 @@ func writePaths() []writePath {
 		{name: "BulkNonAtomic of 1,000", rows: 1000, once: counts{11, 11}, always: counts{4, 6}, do: func(ctx context.Context, p *writer) error {
 			return second(p.table.Entities().BulkNonAtomic(ctx, thousand(), nil))
 		}},
-		{name: "Insert with an outside index", outside: true, rows: 3, once: counts{6, 5}, always: counts{7, 8}, deferred: true, do: insert},
-		{name: "Insert with both", within: true, outside: true, rows: 4, once: counts{6, 5}, always: counts{6, 7}, do: insert},
-		{name: "worker", outside: true, async: true, rows: 3, once: counts{9, 9}, always: counts{9, 11}, deferred: true, do: func(ctx context.Context, p *writer) error {
-			return harness.DrainNow(ctx, p.queue)
-		}},
+		{name: "Insert with an outside index", outside: true, onlyMarks: true, rows: 3, once: counts{4, 4}, always: counts{6, 24}, do: insert},
+		{name: "Insert with both", within: true, outside: true, sentOnce: true, rows: 3, once: counts{4, 4}, always: counts{7, 4}, do: insert},
 	}
 }
 
@@ -81,7 +74,6 @@ func thousand() iter.Seq2[*tables.Entity, error] {
 type writer struct {
 	table  *tables.Table
 	clerks *patterns.Repository[clerk]
-	queue  *eventual.Queue
 }
 
 func (w *writePath) open(s *storagetest.Service) (*writer, error) {
@@ -90,9 +82,6 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 		return nil, err
 	}
 	p := &writer{table: account.Table("Clerks")}
-	if p.queue, err = eventual.NewQueue(account, "clerks", &eventual.QueueOptions{VisibilityTimeout: visibility}); err != nil {
-		return nil, err
-	}
 	schema := patterns.Schema[clerk]{Rows: compoundkey.Starting("id"), Key: func(c *clerk) tables.Key {
 		return tables.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.String(c.ID))}
 	}}
@@ -102,15 +91,22 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 		kept = append(kept, intrapartition.NewIndex("within", email, nil))
 	}
 	if w.outside {
-		kept = append(kept, interpartition.NewIndex("outside", email, &interpartition.Options[clerk]{ByPartition: true}))
+		keys := func(c *clerk) []compoundkey.Part {
+			all := []compoundkey.Part{email(c)}
+			if !w.within {
+				all = append(all, compoundkey.String(c.ID)) // so that a transaction marks both
+			}
+			return all
+		}
+		kept = append(kept, interpartition.NewIndex("outside", keys, &interpartition.Options[clerk]{ByPartition: true}))
 	}
-	p.clerks, err = patterns.NewRepository(harness.In(p.table, p.queue), schema, harness.AsyncIf(w.async, kept...)...)
+	p.clerks, err = patterns.NewRepository(p.table, schema, kept...)
 	return p, err
 }
 
 // TestFailuresInsideTransactions: whatever the library sends as a transaction survives one transient failure inside the answer,
 // and ends in the documented error after all repetitions: ErrUnavailable where the service says that nothing was applied,
-// ErrUnknownOutcome where nobody can tell. What a worker has left to do is done when the service is well again.
+// ErrUnknownOutcome where nobody can tell.
 func TestFailuresInsideTransactions(t *testing.T) {
 	for _, w := range writePaths() {
 		for _, fault := range []storagetest.Inside{
@@ -135,10 +131,7 @@ type failingInside struct {
 func (c failingInside) run(t *testing.T, once bool) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	plain := harness.Must[*writer](t)(c.path.open(s))
-	harness.Check(t, plain.table.Create(ctx), plain.queue.Create(ctx))
-	if c.path.async {
-		harness.Check(t, plain.clerks.Insert(ctx, june()))
-	}
+	harness.Check(t, plain.table.Create(ctx))
 	times := 1
 	if !once {
 		times = 1_000_000
@@ -152,13 +145,14 @@ func (c failingInside) run(t *testing.T, once bool) {
 		t.Errorf("once %v: %d requests, want %d: %v", once, got, want, faults.Calls())
 	}
 	if c.path.outside {
-		harness.Check(t, harness.Drain(ctx, s, visibility, func(_ *storagetest.Service) (*eventual.Queue, error) { return plain.queue, nil }))
 		harness.Check(t, clean(ctx, plain.clerks))
 	}
-	rows := 0
-	for _, err := range plain.table.Entities().Query().AllowTableScan().All(ctx) {
-		harness.Check(t, err)
-		rows++
+	marked, rows := harness.Must[map[tables.Key]bool](t)(harness.Marked(ctx, plain.table)), 0
+	for row, readErr := range plain.table.Entities().Query().AllowTableScan().All(ctx) {
+		harness.Check(t, readErr)
+		if err == nil || !marked[row.Key] {
+			rows++
+		}
 	}
 	if want := c.path.rows; err == nil && rows != want || err != nil && rows != 0 {
 		t.Errorf("once %v: %d rows, want %d after nil and 0 after an error, which is %v", once, rows, want, err)
@@ -171,9 +165,9 @@ func (c failingInside) refuses() bool { return c.fault.Status == 429 || c.fault.
 // want is the error of the call.
 func (c failingInside) want(once bool) error {
 	switch {
-	case once, c.path.deferred, c.fault.Applied: // a row with the id of the write proves that it was applied
+	case once && (!c.path.sentOnce || c.refuses()), c.fault.Applied: // a row with the id of the write proves that it was applied
 		return nil
-	case c.refuses():
+	case c.refuses() || c.path.onlyMarks:
 		return tables.ErrUnavailable
 	}
 	return tables.ErrUnknownOutcome

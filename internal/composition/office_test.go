@@ -136,7 +136,7 @@ func (d *desk) patterns(links ...patterns.Pattern[item]) ([]patterns.Pattern[ite
 	d.name = intrapartition.NewIndex("name", byName, nil)
 	d.number = intrapartition.NewIndex("number", func(v *item) compoundkey.Part { return d.office.beacon.Part(tables.String(v.Number)) },
 		&intrapartition.Options{Project: lean})
-	d.badge = interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true, Table: d.copies, Project: append(lean, "Photo")})
+	d.badge = interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true, Table: d.copies, Project: append(lean, "Photo"), Unique: true})
 	d.team, d.teams = indexentities.NewInPartition("team", byTeam), indexentities.NewInTable("teams", byTeam, nil, &indexentities.Options[item]{ByPartition: true})
 	d.photo = largeentities.NewProperty[item]("Photo", d.photos, &largeentities.Options{Sealer: sealer})
 	d.count = relationships.NewCount[item]("number-of-items", nil)

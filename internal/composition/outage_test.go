@@ -40,10 +40,9 @@ const (
 // is logged once. Within one retry interval after the outage all effects are applied.
 func TestOutageOfAnHour(t *testing.T) {
 	for name, down := range map[string]func(storagetest.Call) bool{
-		"the table of the index": func(c storagetest.Call) bool { return strings.EqualFold(c.Resource, "ClientIndex") },
-		"the blob service":       func(c storagetest.Call) bool { return c.Service == storagetest.BlobService },
-		"the index, and the queue's updates": func(c storagetest.Call) bool {
-			return strings.EqualFold(c.Resource, "ClientIndex") || c.Kind == storagetest.UpdateMessage && c.Index%2 == 0
+		"the blob service": func(c storagetest.Call) bool { return c.Service == storagetest.BlobService },
+		"the blob service, and the queue's updates": func(c storagetest.Call) bool {
+			return c.Service == storagetest.BlobService || c.Kind == storagetest.UpdateMessage && c.Index%2 == 0
 		},
 	} {
 		for _, mode := range []storagetest.Mode{storagetest.Throttled, storagetest.LostAnswer, storagetest.NotSent} {
@@ -51,6 +50,40 @@ func TestOutageOfAnHour(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { newOutage(t, down, mode).run(t) })
 			})
 		}
+	}
+}
+
+// TestOutageOfAnIndex: while the table of an index is down, changes are refused, and nothing is written. Afterwards they go on, and readers are right
+// at once.
+func TestOutageOfAnIndex(t *testing.T) {
+	for _, mode := range []storagetest.Mode{storagetest.Throttled, storagetest.LostAnswer, storagetest.NotSent} {
+		t.Run(fmt.Sprint(mode), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o, ctx := newOutage(t, func(c storagetest.Call) bool { return strings.EqualFold(c.Resource, "ClientIndex") }, mode), t.Context()
+				c := &client{City: "Oslo", ID: "1", Email: "1@example.com"}
+				harness.Check(t, o.repo.Insert(ctx, c))
+				o.pass(time.Minute)
+				o.down.Set(true)
+				changed := *c
+				changed.Email = "1@example.org"
+				harness.WantKind(t, o.repo.Replace(ctx, &changed), tables.ErrUnavailable)
+				harness.WantKind(t, o.repo.Insert(ctx, &client{City: "Oslo", ID: "2", Email: "2@example.com"}), tables.ErrUnavailable)
+				o.down.Set(false)
+				check := func(email string, is bool) {
+					t.Helper()
+					if _, err := o.byEmail.Get(ctx, compoundkey.String(email)); is && err != nil || !is && !errors.Is(err, tables.ErrNotFound) {
+						t.Errorf("%s: %v", email, err)
+					}
+				}
+				check("1@example.com", true)
+				check("1@example.org", false)
+				check("2@example.com", false)
+				harness.Check(t, o.repo.Replace(ctx, &changed))
+				check("1@example.com", false)
+				check("1@example.org", true)
+				harness.Check(t, harness.Clean(ctx, o.repo.Verify, nil), o.store.Close(ctx))
+			})
+		})
 	}
 }
 

@@ -138,9 +138,9 @@ func tutorial(t *testing.T, runner, connection, inserted string, texts map[strin
 	expect("step4", 0, run(t, runner, connection, "step41"))
 	expect("step5", 0, killed(t, runner, connection))
 	expect("step5", 1, run(t, runner, connection, "step51", "look"))
-	expect("step5", 2, run(t, runner, connection, "step51", "work"))
-	expect("step5", 3, run(t, runner, connection, "step51", "look"))
-	expect("step5", 4, run(t, runner, connection, "step52"))
+	run(t, runner, connection, "step51", "change", "june@contoso.com")
+	expect("step5", 2, run(t, runner, connection, "step51", "look"))
+	expect("step5", 3, run(t, runner, connection, "step52"))
 	serve(t, runner, connection, func(block int, got string) { expect("step6", block, got) })
 }
 
@@ -209,7 +209,7 @@ func startSimulator(t *testing.T, runner string) string {
 // killed kills the program of step 5 at the moment at which the reader is told to.
 func killed(t *testing.T, runner, connection string) string {
 	t.Helper()
-	c, _ := command(t, runner, connection, "step51", "change", "jones@contoso.com")
+	c, _ := command(t, runner, connection, "step51", "kill", "jones@contoso.com")
 	_, all, wait := start(t, c, c.StdoutPipe, "press Ctrl+C")
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Step 4 of the tutorial: a unique index across partitions, with a queue and a worker.
+// Step 4 of the tutorial: a unique index across partitions.
 package main
 
 import (
@@ -8,7 +8,6 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -57,15 +56,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := store.Create(ctx); err != nil { // now also a queue, contoso-intents
+	if err := store.Create(ctx); err != nil {
 		return err
 	}
-	working, stop := context.WithCancel(ctx)
-	ended := make(chan error)
-	go func() { ended <- eventual.Run(working, store, nil) }() // the worker
 	err = use(ctx, store, employees, byEmail)
-	stop()
-	return errors.Join(err, <-ended, store.Close(ctx)) // Close waits for what the last writes still do in the background
+	return errors.Join(err, store.Close(ctx)) // Close waits for what the last writes still do in the background
 }
 
 func use(ctx context.Context, store *patterns.Store, employees *patterns.Repository[Employee], byEmail *interpartition.Index[Employee]) error {

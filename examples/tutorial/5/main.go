@@ -1,8 +1,8 @@
-// Step 5 of the tutorial: a process dies in the middle of a change, and a worker finishes the change.
+// Step 5 of the tutorial: a process dies in the middle of a change, and the index is right.
 //
-//	go run . change EMAIL   gives employee 223 another email, and stops in the middle
+//	go run . kill EMAIL     gives employee 223 another email, and stops in the middle
 //	go run . look           shows what is stored, and what Verify finds
-//	go run . work           runs the worker until nothing is left to do
+//	go run . change EMAIL   gives employee 223 another email
 package main
 
 import (
@@ -13,12 +13,12 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -39,19 +39,21 @@ func keyOf(department string, id int) tables.Key {
 	return tables.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
-// tracer prints the POST requests of a change and stops before the fourth, when the entity is written and the index is not.
+// tracer counts requests. If it is on, it prints the POST requests of a change and stops before the third, when the entity is written.
 type tracer struct {
-	on   bool
-	sent int
+	on        bool
+	all, sent atomic.Int32
 }
 
 func (t *tracer) Do(req *policy.Request) (*http.Response, error) {
+	t.all.Add(1)
 	if t.on && req.Raw().Method == http.MethodPost {
-		if t.sent++; t.sent == 4 {
-			fmt.Println("stopped before request 4: press Ctrl+C")
+		sent := t.sent.Add(1)
+		if sent == 3 {
+			fmt.Println("stopped before request 3: press Ctrl+C")
 			time.Sleep(time.Hour)
 		}
-		fmt.Println("request", t.sent, "POST", path.Base(req.Raw().URL.Path))
+		fmt.Println("request", sent, "POST", path.Base(req.Raw().URL.Path))
 	}
 	return req.Next()
 }
@@ -67,8 +69,7 @@ func main() {
 	ctx, trace := context.Background(), &tracer{}
 	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{ClientOptions: policy.ClientOptions{PerRetryPolicies: []policy.Policy{trace}}})
 	check(err)
-	intents := eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: 3 * time.Second}) // the default, a minute, is long for a tutorial
-	store, err := patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: intents})
+	store, err := patterns.NewStore(account, "contoso", nil)
 	check(err)
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
@@ -85,18 +86,22 @@ func main() {
 	check(err)
 
 	switch {
-	case len(os.Args) == 3 && os.Args[1] == "change":
+	case len(os.Args) == 3 && (os.Args[1] == "kill" || os.Args[1] == "change"):
 		june.Email = os.Args[2]
-		trace.on = true
+		trace.on = os.Args[1] == "kill"
 		check(employees.Replace(ctx, june))
+		check(store.Close(ctx)) // waits until the copies are settled
 	case len(os.Args) == 2 && os.Args[1] == "look":
 		fmt.Println("employee 223 has", june.Email)
 		for _, email := range []string{"june@contoso.com", "jones@contoso.com"} {
+			before := trace.all.Load()
 			found, err := byEmail.Get(ctx, compoundkey.Fold(email))
+			id := "nobody"
 			if !errors.Is(err, tables.ErrNotFound) {
 				check(err)
-				fmt.Println("the index finds", found.ID, "under", email)
+				id = fmt.Sprint(found.ID)
 			}
+			fmt.Println("the index finds", id, "under", email, "with", trace.all.Load()-before, "requests")
 		}
 		report, err := store.Verify(ctx, &patterns.JobOptions{Lag: time.Millisecond, Found: func(f patterns.Finding) error {
 			fmt.Println("Verify:", f.Kind, "in index", f.Pattern)
@@ -104,20 +109,7 @@ func main() {
 		}})
 		check(err)
 		fmt.Println("findings:", report.Findings)
-	case len(os.Args) == 2 && os.Args[1] == "work":
-		working, stop := context.WithCancel(ctx)
-		ended := make(chan error)
-		go func() { ended <- eventual.Run(working, store, &eventual.WorkerOptions{MaxPoll: time.Second}) }()
-		open := 1
-		for open > 0 {
-			time.Sleep(time.Second)
-			open, err = eventual.Intents(store).Length(ctx)
-			check(err)
-		}
-		stop()
-		check(<-ended)
-		fmt.Println("intents left:", open)
 	default:
-		log.Fatal("give one of: change EMAIL, look, work")
+		log.Fatal("give one of: kill EMAIL, look, change EMAIL")
 	}
 }

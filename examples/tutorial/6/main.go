@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/httpapi"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -74,7 +73,7 @@ func (s *service) post(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ready is for the platform: it sends requests only to a process whose tables and queues can be reached.
+// ready is for the platform: it sends requests only to a process whose tables can be reached.
 func (s *service) ready(_ http.ResponseWriter, r *http.Request) error {
 	return s.store.Ready(r.Context())
 }
@@ -102,7 +101,7 @@ func open() *service {
 	check(err)
 	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{Credential: credential, MeterProvider: metric.NewMeterProvider(metric.WithReader(s.metrics))})
 	check(err)
-	s.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{CheckReady: true})
+	s.store, err = patterns.NewStore(account, "contoso", nil)
 	check(err)
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
@@ -134,18 +133,17 @@ func main() {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	slog.Info("serving", "address", listener.Addr().String())
 
-	worker, served := make(chan error, 1), make(chan error, 1)
-	go func() { defer stop(); worker <- eventual.Run(ctx, s.store, nil) }()
+	served := make(chan error, 1)
 	go func() { defer stop(); served <- server.Serve(listener) }()
-	<-ctx.Done() // at SIGTERM, or when the worker or the server ends by itself
+	<-ctx.Done() // at SIGTERM, or when the server ends by itself
 
-	// Requests under way and the worker's messages may end; then Close waits for what the last writes still do in the background.
+	// Requests under way may end; then Close waits for what the last writes still do in the background.
 	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	err = server.Shutdown(ending)
 	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
 		err = errors.Join(err, end)
 	}
-	err = errors.Join(err, <-worker, s.store.Close(ending))
+	err = errors.Join(err, s.store.Close(ending))
 	cancel()
 	check(err)
 	slog.Info("stopped")

@@ -33,9 +33,10 @@ func (r *Engine) OutsideSource(table *core.Table, span compoundkey.Span, keep []
 		if !slices.ContainsFunc(m.Names, func(k marks.Key) bool { return r.Schema.Own.Keeps(entity.Key(k)) }) {
 			return nil, nil
 		}
-		f := &following{engine: r, table: table, key: row.Key, selected: selected, kept: kept, find: marks.Find{OnlyOwner: onlyOwner && !onlyKeys(selected), Without: withoutRules(ctx)}}
+		keys := onlyOwner && onlyKeys(selected)
+		f := &following{engine: r, table: table, key: row.Key, selected: selected, kept: kept, keys: keys, find: marks.Find{OnlyOwner: onlyOwner && !keys, Without: withoutRules(ctx)}}
 		if step := f.find.Row(m); step == marks.Content {
-			return r.loadCopy(ctx, table, row, selected, kept)
+			return f.load(ctx, row)
 		}
 		return core.Later(f.value), nil
 	}
@@ -53,8 +54,25 @@ type following struct {
 	table          *core.Table
 	key            entity.Key // of the copy
 	selected, kept []string
+	keys           bool // nothing but keys is read, of a copy that holds only whose it is
 	find           marks.Find
 	meets          func(entity.Key, entity.Properties) bool
+}
+
+// load makes the value of a settled copy.
+func (f *following) load(ctx context.Context, row *tablerow.Row) (any, error) {
+	if f.keys {
+		return f.bare(entity.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}), nil
+	}
+	return f.engine.loadCopy(ctx, f.table, row, f.selected, f.kept)
+}
+
+// bare returns an entity of which only the keys are known.
+func (f *following) bare(key entity.Key) any {
+	v, s := f.engine.Codec.NewWithState()
+	*s = core.State{Key: key, Row: f.key.Row, Partial: true, Owner: f.engine}
+	core.SetState(f.engine.Codec.Meta(v), s)
+	return v
 }
 
 // value returns the entity that has the key of the copy, nil if none has, or if it does not meet the conditions. Requests: 1 for each entity that the
@@ -85,7 +103,7 @@ func (f *following) value(ctx context.Context, meets func(entity.Key, entity.Pro
 				if f.selected != nil {
 					row = row.With(row.Properties.Only(f.selected))
 				}
-				return r.loadCopy(ctx, f.table, row, f.selected, f.kept)
+				return f.load(ctx, row)
 			}
 		default:
 			f.tidy(ctx, &holder{})
@@ -106,6 +124,9 @@ func (f *following) through(ctx context.Context, now *holder) (any, error) {
 	r := f.engine
 	if !f.meets(f.key, now.row.Properties.Only(f.kept)) {
 		return nil, nil
+	}
+	if f.keys {
+		return f.bare(now.row.Key), nil
 	}
 	if f.selected == nil && f.kept == nil {
 		core.SetState(r.Codec.Meta(now.value), readThrough(r.State(now.value), f.key))

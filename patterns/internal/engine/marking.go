@@ -364,7 +364,7 @@ func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*Rest, contex
 
 // complete does what is left once the outcome is known, and what can only be done later.
 func (m *marking) complete(ctx context.Context, rest *Rest, o marks.Outcome) {
-	if o == marks.Unknown { // by then the transaction has arrived, or never will, and its entities show which
+	if o == marks.Unknown && !m.rules.Has(marks.LeaveUnknown) { // by then the transaction has arrived, or never will, and its entities show which
 		rest.Later(ctx, marks.Margin+time.Second, func(ctx context.Context) { m.complete(ctx, rest, marks.Refused) })
 		return
 	}
