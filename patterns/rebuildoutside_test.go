@@ -118,7 +118,7 @@ func TestRequestCountsOfRebuildOutside(t *testing.T) {
 					}
 					i++
 				}
-				report, requests := w.rebuild(t, nil)
+				report, requests := w.rebuild(t, &patterns.JobOptions{Concurrency: 2})
 				t.Logf("%s of %d: %.1f requests for 1,000 entities; %v", c.what, n, requests, report)
 				if report.Written != int64(c.written) || requests > c.most {
 					t.Errorf("%s: %.1f requests for 1,000 entities, want at most %.0f; %v", c.what, requests, c.most, report)

@@ -24,7 +24,7 @@ func MovedPosition(t testing.TB, token, partition string) string {
 	if partition == "*" {
 		to = []any{map[string]any{"f": map[string]any{}}}
 	}
-	if !moveRanges(position, to) {
+	if !moveRanges(position, to, func(token string) string { return MovedPosition(t, token, partition) }) {
 		t.Fatalf("%s has no ranges", text)
 	}
 	text, _ = json.Marshal(position)
@@ -35,11 +35,14 @@ func MovedPosition(t testing.TB, token, partition string) string {
 	return moved
 }
 
-// moveRanges replaces the ranges of a decoded position, at any depth.
-func moveRanges(position any, to []any) (moved bool) {
+// moveRanges replaces the ranges of a decoded position, at any depth; move does so for a token in it.
+func moveRanges(position any, to []any, move func(string) string) (moved bool) {
 	fields, _ := position.(map[string]any)
 	for name, value := range fields {
-		moved = moveRanges(value, to) || moved
+		moved = moveRanges(value, to, move) || moved
+		if token, _ := value.(string); name == "Copies" && token != "" {
+			fields[name], moved = move(token), true
+		}
 		if _, begun := value.(float64); begun && name == "n" { // the number of ranges that have begun
 			fields["r"], moved = to, true
 		}
