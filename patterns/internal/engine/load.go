@@ -28,14 +28,6 @@ func AsError(err error) *entity.Error {
 	return e
 }
 
-// codeOf returns the service's code of an error, "" if it has none.
-func codeOf(err error) string {
-	if e := AsError(err); e != nil {
-		return e.Code
-	}
-	return ""
-}
-
 // load makes an entity from its own row or a copy. selected names the properties that the caller requested, kept those that the row stores;
 // nil means all. It returns nil if the row was deleted since it was read.
 func (r *Engine) load(ctx context.Context, table *core.Table, row *tablerow.Row, selected, kept []string) (any, error) {

@@ -278,15 +278,6 @@ func (c *convergence) round(ctx context.Context) {
 	}
 }
 
-// refresh reads the current version of an entity. seen is its last snapshot, nil for none.
-func (r *Engine) refresh(ctx context.Context, op string, key entity.Key, seen *snapshot) (*snapshot, error) {
-	row, err := r.fetchOwn(ctx, op, key)
-	if err != nil {
-		return nil, err
-	}
-	return r.snapshotOf(ctx, op, key, row, seen)
-}
-
 // snapshotOf makes a snapshot of an entity's own row, which is nil if the entity does not exist. If the row still has
 // the version of seen, the entity's last snapshot, snapshotOf returns seen itself and decodes nothing.
 //
