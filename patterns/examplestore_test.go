@@ -7,7 +7,6 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -22,9 +21,9 @@ type Customer struct {
 	Email  string
 }
 
-// A program declares what it stores, creates what is missing, and runs a worker beside its own work.
+// A program declares what it stores, creates what is missing, and closes the store at its end. An index over partitions needs no worker.
 func ExampleStore() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
 	service, err := storagetest.NewSimulator(nil)
 	if err != nil {
 		log.Fatal(err)
@@ -48,11 +47,9 @@ func ExampleStore() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil { // the table, and the queue of intents
+	if err := store.Create(ctx); err != nil { // the table
 		log.Fatal(err)
 	}
-	ended := make(chan error)
-	go func() { ended <- eventual.Run(ctx, store, nil) }()
 
 	if err := customers.Insert(ctx, &Customer{Region: "West", Number: 7, Email: "June@contoso.com"}); err != nil {
 		log.Fatal(err)
@@ -65,8 +62,7 @@ func ExampleStore() {
 	err = customers.Insert(ctx, &Customer{Region: "East", Number: 8, Email: "june@contoso.com"})
 	fmt.Println("taken:", errors.Is(err, tables.ErrDuplicate))
 
-	stop()
-	if err := <-ended; err != nil {
+	if err := store.Close(ctx); err != nil { // after the copies are settled
 		log.Fatal(err)
 	}
 	// Output:

@@ -64,8 +64,8 @@ func (t *tenants) of(table string) (*tenant, error) {
 	return opened, nil
 }
 
-// Each tenant has a table of its own. The workers of another process finish a tenant's changes, too: they open its repository when
-// they find a message about it.
+// Each tenant has a table of its own. If a pattern has effects that need the queue, the workers of another process finish a tenant's changes,
+// too: they open its repository when they find a message about it.
 func ExampleStoreOptions_tenants() {
 	ctx := context.Background()
 	service, err := storagetest.NewSimulator(nil)
