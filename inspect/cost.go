@@ -17,7 +17,6 @@ type cost struct {
 	sets      map[string]int64 // number of this page's entities that Rebuild writes again, by partition
 	reconcile int64            // number of this page's entities that lack only facts outside of their partition
 	outside   map[spot]int64   // number of this page's outside copies, by table and partition
-	owners    map[spot]bool    // partitions of the entities that lack them, by the copies' table
 	lists     map[spot]bool    // lists of this page that a change in the entity's partition reads first
 	effects   int64            // number of facts on this page
 
@@ -28,7 +27,7 @@ type cost struct {
 const mostReconciled = 250
 
 func newCost[T any](all []driver.Implementation[T]) *cost {
-	c := &cost{pageSize: tables.MaxPageSize, perSet: tables.MaxTransactionOperations, sets: map[string]int64{}, outside: map[spot]int64{}, owners: map[spot]bool{}, lists: map[spot]bool{}}
+	c := &cost{pageSize: tables.MaxPageSize, perSet: tables.MaxTransactionOperations, sets: map[string]int64{}, outside: map[spot]int64{}, lists: map[spot]bool{}}
 	copies := int64(0)
 	for _, p := range all {
 		if p.Copies != nil {
@@ -68,7 +67,6 @@ func (c *cost) entity(partition string, l lack) {
 	}
 	for _, w := range l.outside {
 		c.outside[spot{w.table, tables.Key{Partition: w.key.Partition}}]++
-		c.owners[spot{w.table, tables.Key{Partition: partition}}] = true
 	}
 	c.effects += int64(l.facts)
 	// The field most counts each entity as if it was processed alone: 1 transaction; 2 requests of the queue and 2 of
@@ -99,12 +97,13 @@ func (c *cost) page() {
 	c.least.Queue += 2 * intents
 	c.least.Table += intents // Rebuild reads the entities again
 	for _, n := range c.outside {
-		c.least.Table += 1 + 2*ceil(n, tables.MaxTransactionOperations) // one query reads the copies; transactions mark and settle them
+		c.least.Table += 2 * ceil(n, tables.MaxTransactionOperations) // transactions mark the copies, and settle them
 	}
-	c.least.Table += 2 * int64(len(c.owners)) // the entities are read before and after the marks
+	if len(c.outside) > 0 {
+		c.least.Table++ // the entities are read again between the two
+	}
 	clear(c.sets)
 	clear(c.outside)
-	clear(c.owners)
 	clear(c.lists)
 	c.reconcile, c.effects = 0, 0
 }
