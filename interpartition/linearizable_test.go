@@ -127,11 +127,11 @@ func (h *readHistory) cached(s *storagetest.Service) *storagetest.Service {
 	if !h.cache {
 		return s
 	}
-	answers := map[string][]byte{}
+	var answers sync.Map // by address
 	return s.WithTransport(func(inner policy.Transporter) policy.Transporter {
 		return harness.Transport(func(req *http.Request) (*http.Response, error) {
-			if body := answers[req.URL.String()]; body != nil && len(body)%3 > 0 {
-				return harness.Reply(req, http.StatusOK, string(body), "Content-Type", "application/json"), nil
+			if had, ok := answers.Load(req.URL.String()); ok && len(had.(string))%3 > 0 {
+				return harness.Reply(req, http.StatusOK, had.(string), "Content-Type", "application/json"), nil
 			}
 			resp, err := inner.Do(req)
 			if err != nil || resp.StatusCode != http.StatusOK {
@@ -139,7 +139,8 @@ func (h *readHistory) cached(s *storagetest.Service) *storagetest.Service {
 			}
 			body, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
-			resp.Body, answers[req.URL.String()] = io.NopCloser(bytes.NewReader(body)), body
+			resp.Body = io.NopCloser(bytes.NewReader(body))
+			answers.Store(req.URL.String(), string(body))
 			return resp, err
 		})
 	})
@@ -237,16 +238,17 @@ func (h *readHistory) writer(ctx context.Context, s *storagetest.Service, rng *r
 	left := stopsAfter
 	trouble := []float64{0, 0.02, 0.08}[h.seed%5%3]
 	for left > 0 && ctx.Err() == nil {
+		fate := rand.New(rand.NewPCG(h.seed, rng.Uint64())) // of its own, since requests in the background draw from it, too
 		injector := storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
-			switch n := rng.Float64(); {
+			switch n := fate.Float64(); {
 			case n < trouble/4:
 				h.total.deaths.Add(1)
-				return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
+				return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[fate.IntN(2)]
 			case n < trouble/2:
 				return harness.LateRequest{Network: s.ClientOptions.Transport, After: marks.Margin * 9 / 10}
 			case n < trouble:
 				faults := storagetest.FaultsOf(call.Kind)
-				return faults[rng.IntN(len(faults))]
+				return faults[fate.IntN(len(faults))]
 			}
 			return nil
 		})
