@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
@@ -73,7 +74,7 @@ func (b *rebuildPage) fillOnce(ctx context.Context, x *rebuilt) error {
 // unlisted reports whether the entity has copies in an index that its row does not list.
 func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 	for _, p := range b.r.Copies {
-		if !b.chosen(p.Name) || engine.NamesCopies(x.row.Own.Copies, p.Name) {
+		if !b.chosen(p.Name) || tablerow.CopyList(x.row.Own.Copies).Names(p.Name) {
 			continue
 		}
 		copies, err := engine.AppendCopies(nil, p, engine.CopiesOf(x.value), x.row.Key, b.r.Spreading(x.row.Properties))

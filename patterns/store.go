@@ -18,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/stores"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/background"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/eachof"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
@@ -40,7 +41,7 @@ type root struct {
 	queueing   stores.Options
 	checkReady bool // StoreOptions.CheckReady
 	readOnly   bool // StoreOptions.ReadOnly
-	rest       *engine.Rest
+	rest       *background.Tasks
 
 	uses stores.Register
 
@@ -104,7 +105,7 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 		options = &StoreOptions{}
 	}
 	open := cmp.Or(options.MaxOpen, defaultOpen)
-	s := &root{account: account, prefix: options.Prefix, checkReady: options.CheckReady, readOnly: options.ReadOnly, rest: engine.NewRest(open),
+	s := &root{account: account, prefix: options.Prefix, checkReady: options.CheckReady, readOnly: options.ReadOnly, rest: background.New(open),
 		queueing: stores.Options{OpenRepository: options.OpenRepository, MaxOpen: open}}
 	s.intents = s.Lower(name + intentsSuffix)
 	opener := stores.Opener(options.Intents)

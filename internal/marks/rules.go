@@ -1,6 +1,7 @@
 package marks
 
 import (
+	"context"
 	"slices"
 	"strings"
 )
@@ -64,3 +65,16 @@ func (r Rules) String() string {
 
 // Has reports whether the set contains a rule.
 func (r Rules) Has(rule Rules) bool { return r&rule != 0 }
+
+type waivedKey struct{}
+
+// Waive returns a context in which the rules do not apply. It is for tests that show what goes wrong without each rule.
+func Waive(ctx context.Context, rules Rules) context.Context {
+	return context.WithValue(ctx, waivedKey{}, rules)
+}
+
+// Waived returns the rules that do not apply in a context.
+func Waived(ctx context.Context) Rules {
+	rules, _ := ctx.Value(waivedKey{}).(Rules)
+	return rules
+}

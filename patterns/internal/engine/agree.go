@@ -113,7 +113,7 @@ func (r *Engine) agreeOne(ctx context.Context, table *core.Table, row *tablerow.
 		wanted := r.copyOf(first.pattern, first.row, first.copied)
 		same = sameCopy(row, &wanted)
 	}
-	a := marks.Agree(&m, has, same, id, withoutRules(ctx))
+	a := marks.Agree(&m, has, same, id, marks.Waived(ctx))
 	s.Finding = a.Finding
 	if by := s.contested(&m, has); by != nil {
 		return &entity.Error{Op: opMark, Table: table.Name(), Key: s.Key, Kind: entity.ErrDuplicate, Err: by}
@@ -129,15 +129,22 @@ func (r *Engine) agreeOne(ctx context.Context, table *core.Table, row *tablerow.
 	case a.Verb == marks.Replace:
 		s.row = r.copyOf(first.pattern, first.row, first.copied)
 	}
-	switch a.Verb {
+	s.apply(a.Verb, azcore.ETag(m.ETag))
+	return nil
+}
+
+// apply makes writeSites do to the row what package marks has decided, under the ETag that the row was read with.
+func (s *Site) apply(verb marks.Verb, read azcore.ETag) {
+	switch verb {
 	case marks.Insert:
 		s.write(wire.VerbInsert, "")
 	case marks.Replace:
-		s.write(wire.VerbReplace, row.ETag)
+		s.write(wire.VerbReplace, read)
 	case marks.Delete:
-		s.write(wire.VerbDelete, row.ETag)
+		s.write(wire.VerbDelete, read)
+	default:
+		s.row = tablerow.Row{}
 	}
-	return nil
 }
 
 // write makes writeSites write the row of the site.
@@ -164,8 +171,7 @@ func (s *Site) contested(m *marks.Row, has []marks.Holder) error {
 // sameCopy reports whether a stored copy is the wanted one.
 func sameCopy(row, wanted *tablerow.Row) bool {
 	return row.Own.Incarnation == wanted.Own.Incarnation && row.Own.Outside.Version == wanted.Own.Outside.Version && row.Own.Primary == wanted.Own.Primary &&
-		row.Own.Outside.Partition == wanted.Own.Outside.Partition && len(row.Properties) == len(wanted.Properties) &&
-		!slices.ContainsFunc(wanted.Properties, func(p entity.Property) bool { return row.Properties.Get(p.Name) != p.Value })
+		row.Own.Outside.Partition == wanted.Own.Outside.Partition && len(row.Properties) == len(wanted.Properties) && holdAll(row.Properties, wanted.Properties)
 }
 
 // Settle settles the sites that a job has marked, under the ETags of the marks: those of entities that still have the key. The others are deleted if the

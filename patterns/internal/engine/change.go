@@ -73,7 +73,7 @@ func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
 	if err := r.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
 		return err
 	}
-	p := d.begin(w, &core.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: tablerow.AnyWriteID, Owner: r})
+	p := d.begin(w, &core.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: string(r.copyNames), Incarnation: tablerow.AnyWriteID, Owner: r})
 	if err := r.planRows(&w.Change, p, w.merged); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 		old = stateOf(meta)
 		w.Change.Old, w.Etag = old, meta.ETag
 	}
-	if err := r.checkKnown(ctx, old); err != nil {
+	if err := r.checkKnown(w); err != nil {
 		return err
 	}
 	if isCopy(old) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -129,7 +128,7 @@ func (d *draft) refused(e *entity.Error) int {
 // plan turns a change into the rows of its entity.
 func (r *Engine) plan(w *Work, d *draft) error {
 	c := &w.Change
-	p := d.begin(w, &core.State{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r})
+	p := d.begin(w, &core.State{Key: c.Key, Row: c.Key.Row, Copies: string(r.copyNames), Owner: r})
 	if c.Old != nil {
 		p.next.Incarnation, p.next.Carried = c.Old.Incarnation, c.Old.Carried
 	}
@@ -353,52 +352,18 @@ func AppendCopies(rows []tablerow.Row, c *Pattern, v EntityCopies, key entity.Ke
 	return rows, nil
 }
 
-// copyNameSeparator separates the names in a row's list of copies; elsewhere begins the name of a pattern whose copies are in other partitions.
-const (
-	copyNameSeparator = ","
-	elsewhere         = ">"
-)
-
-// NamesElsewhere reports whether list, the _tpCopies of an entity's own row, contains a pattern with copies in other partitions.
-func NamesElsewhere(list, pattern string) bool { return NamesCopies(list, elsewhere+pattern) }
-
-// checkKnown refuses the write of an entity whose row names an index over partitions that this build does not know: the index's copies, which the
-// write would not mark, would be believed for ever.
-func (r *Engine) checkKnown(ctx context.Context, old *core.State) error {
-	for name := range strings.SplitSeq(old.Copies, copyNameSeparator) {
-		pattern, is := strings.CutPrefix(name, elsewhere)
-		if !is || r.Schema.OtherBuilds || forgets(ctx, pattern) || slices.ContainsFunc(r.Outside, func(p *Pattern) bool { return p.Name == pattern }) {
+// checkKnown refuses the write of an entity whose row names an index over partitions that this build does not know: the write would not mark the
+// index's copies, and readers would go on believing them.
+func (r *Engine) checkKnown(w *Work) error {
+	for pattern := range tablerow.CopyList(w.Change.Old.Copies).Elsewhere() {
+		if r.Schema.OtherBuilds || slices.Contains(w.forgets, pattern) || slices.ContainsFunc(r.Outside, func(p *Pattern) bool { return p.Name == pattern }) {
 			continue
 		}
-		return &entity.Error{Key: old.Key, Pattern: pattern, Kind: entity.ErrWiring,
-			Err: errors.New("the entity's row names this index over partitions, and this build does not know it, so the index would become wrong; deploy the build that has the index, " +
-				"or call RemoveUnattached if no program has it any more. Schema.OtherBuilds allows such writes during a deployment; call Rebuild after it")}
+		return &entity.Error{Key: w.Change.Key, Pattern: pattern, Kind: entity.ErrWiring,
+			Err: errors.New("the entity's row names this index over partitions, which this build does not have, so the write would leave the index wrong; deploy the build that has the index, " +
+				"call RemoveUnattached if no program has it any more, or set Schema.OtherBuilds while a deployment is under way")}
 	}
 	return nil
-}
-
-type forgetKey struct{}
-
-// Forget returns a context in which writes remove a pattern with copies in other partitions from the lists of their entities.
-func Forget(ctx context.Context, pattern func(name string) bool) context.Context {
-	return context.WithValue(ctx, forgetKey{}, pattern)
-}
-
-func forgets(ctx context.Context, pattern string) bool {
-	may, _ := ctx.Value(forgetKey{}).(func(string) bool)
-	return may != nil && may(pattern)
-}
-
-// NamesCopies reports whether list, the _tpCopies of an entity's own row, contains a pattern with copies in the entity's partition. If it does not,
-// the pattern was attached later, or a program without the pattern wrote the row. Then a row under the key of
-// the pattern's copy may be missing or stale, or belong to another entity.
-func NamesCopies(list, pattern string) bool {
-	for name := range strings.SplitSeq(list, copyNameSeparator) {
-		if name == pattern {
-			return true
-		}
-	}
-	return false
 }
 
 func repeats(rows []tablerow.Row, rowKey string) bool {
@@ -428,7 +393,7 @@ func (r *Engine) Remember(v any, key entity.Key, row *tablerow.Row) (*prior, err
 		copies, err := AppendCopies(nil, c, copiesOf, key, s)
 		switch {
 		case err != nil:
-		case NamesCopies(row.Own.Copies, c.Name):
+		case tablerow.CopyList(row.Own.Copies).Names(c.Name):
 			p.rows = note(p.rows, copies)
 		default:
 			p.Orphans = note(p.Orphans, copies)

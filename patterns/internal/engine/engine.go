@@ -19,6 +19,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/background"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
 )
 
@@ -33,7 +34,7 @@ type Engine struct {
 	Patterns []*Pattern
 
 	Copies       []*Pattern
-	copyNames    string // the names of Copies and Outside, in the form of _tpCopies
+	copyNames    tablerow.CopyList // the names of Copies and Outside, in the form of _tpCopies
 	rows         []*Pattern
 	companions   []*Pattern
 	Outside      []*Pattern
@@ -50,10 +51,10 @@ type Schema struct {
 	Name        string
 	Key         func(any) entity.Key
 	Own         ownrows.Rows
-	Intents     intents.Runner // nil for none
-	Rest        *Rest          // nil: changes do everything before they return
-	ReadOnly    bool           // reads settle no marks
-	OtherBuilds bool           // programs that do not know a pattern of the repository may write its entities
+	Intents     intents.Runner    // nil for none
+	Rest        *background.Tasks // nil: changes do everything before they return
+	ReadOnly    bool              // reads settle no marks
+	OtherBuilds bool              // programs that do not know a pattern of the repository may write its entities
 	MayName     func(entity, other entity.Key) bool
 	MaxAttempts int
 }
@@ -277,8 +278,8 @@ type Reconciliation struct {
 
 // compile checks a pattern, and adds it to the engine's lists of patterns with copies, transforms, and so on.
 func (r *Engine) compile(p *Pattern, others []*Pattern) error {
-	if p.Name == "" || strings.HasPrefix(p.Name, rows.Prefix) || strings.Contains(p.Name, copyNameSeparator) {
-		return fmt.Errorf("pattern %d is named %q; a name must not be empty, contain a comma or begin with %s", len(others)+1, p.Name, rows.Prefix)
+	if p.Name == "" || strings.HasPrefix(p.Name, rows.Prefix) || strings.ContainsAny(p.Name, ",>") {
+		return fmt.Errorf("pattern %d is named %q; a name must not be empty, contain a comma or '>', or begin with %s", len(others)+1, p.Name, rows.Prefix)
 	}
 	if slices.ContainsFunc(others, func(o *Pattern) bool { return o.Name == p.Name }) {
 		return fmt.Errorf("two patterns are named %q; give each a name of its own", p.Name)
@@ -294,10 +295,10 @@ func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 	}
 	if p.Copies != nil {
 		r.Copies = append(r.Copies, p)
-		r.copyNames = strings.TrimPrefix(r.copyNames+copyNameSeparator+p.Name, copyNameSeparator)
+		r.copyNames = r.copyNames.With(p.Name)
 	}
 	if p.Outside != nil {
-		r.copyNames = strings.TrimPrefix(r.copyNames+copyNameSeparator+elsewhere+p.Name, copyNameSeparator)
+		r.copyNames = r.copyNames.WithElsewhere(p.Name)
 	}
 	for list, has := range map[*[]*Pattern]bool{
 		&r.rows: p.Rows != nil, &r.companions: p.Companions != nil, &r.Outside: p.Outside != nil, &r.intents: p.OutsideKeys != nil,

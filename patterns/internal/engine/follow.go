@@ -9,11 +9,11 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
@@ -34,7 +34,7 @@ func (r *Engine) OutsideSource(table *core.Table, span compoundkey.Span, keep []
 			return nil, nil
 		}
 		keys := onlyOwner && onlyKeys(selected)
-		f := &following{engine: r, table: table, key: row.Key, selected: selected, kept: kept, keys: keys, find: marks.Find{OnlyOwner: onlyOwner && !keys, Without: withoutRules(ctx)}}
+		f := &following{engine: r, table: table, key: row.Key, selected: selected, kept: kept, keys: keys, find: marks.Find{OnlyOwner: onlyOwner && !keys, Without: marks.Waived(ctx)}}
 		if step := f.find.Row(m); step == marks.Content {
 			return f.load(ctx, row)
 		}
@@ -76,78 +76,82 @@ func (f *following) bare(key entity.Key) any {
 }
 
 // value returns the entity that has the key of the copy, nil if none has, or if it does not meet the conditions. Requests: 1 for each entity that the
-// copy names and, if none of them has the key, 1 for the copy; again if concurrent writers change the copy.
+// copy names and, if none of them has the key, 1 for the copy; again if concurrent writers change them, up to Schema.MaxAttempts times.
 func (f *following) value(ctx context.Context, meets func(entity.Key, entity.Properties) bool) (any, error) {
 	r := f.engine
 	f.meets = meets
-	for step := marks.Ask; ; {
+	for attempt, step := 0, marks.Ask; attempt < r.Schema.MaxAttempts; {
 		switch step {
 		case marks.Ask:
 			now, err := r.holder(ctx, "Get", f.table, entity.Key(f.find.Entity()), f.key)
 			if err != nil {
 				return nil, err
 			}
-			if step = f.find.Has(now.copied != nil); step == marks.Answer {
-				f.tidy(ctx, now)
-				return f.through(ctx, now)
+			if now.copied == nil {
+				step = f.find.Has(false)
+				continue
 			}
+			f.tidy(ctx, now)
+			v, err := f.through(ctx, now)
+			if !errors.Is(err, driver.ErrOutdated) {
+				return v, err
+			}
+			if err := backoff.Wait(ctx, attempt); err != nil { // a writer has replaced the entity meanwhile
+				return nil, err
+			}
+			attempt++
 		case marks.AskAgain:
 			row, err := readElsewhere(ctx, f.table, "Get", f.key, r.Primary.Known)
 			if err != nil {
 				return nil, err
 			}
+			attempt++
 			if step = f.find.Row(marksOf(row)); step == marks.Content {
-				if !meets(f.key, row.Properties) {
-					return nil, nil
-				}
-				if f.selected != nil {
-					row = row.With(row.Properties.Only(f.selected))
-				}
-				return f.load(ctx, row)
+				return f.settled(ctx, row)
 			}
 		default:
 			f.tidy(ctx, &holder{})
 			return nil, nil
 		}
 	}
+	return nil, errReplaced(f.table, f.key)
+}
+
+// settled returns the entity of a copy that was settled while it was followed.
+func (f *following) settled(ctx context.Context, row *tablerow.Row) (any, error) {
+	if !f.meets(f.key, row.Properties) {
+		return nil, nil
+	}
+	if f.selected != nil {
+		row = row.With(row.Properties.Only(f.selected))
+	}
+	return f.load(ctx, row)
 }
 
 // tidy settles the copy if its mark is of a change that can no longer commit. now was read after the copy.
 func (f *following) tidy(ctx context.Context, now *holder) {
-	if r := f.engine; f.find.Last.Mark != "" && f.find.Last.Expired() && !r.Schema.ReadOnly {
-		r.Schema.Rest.Try(ctx, func(ctx context.Context) { _ = r.writeAgreed(ctx, f.table, f.key, &f.find.Last, now) })
+	if r := f.engine; f.find.Last.Mark != "" && f.find.Last.Expired() && !r.Schema.ReadOnly && !r.Schema.OtherBuilds {
+		r.Schema.Rest.Try(ctx, func(ctx context.Context) { r.settleExpired(ctx, f.table, f.key, &f.find.Last, now) })
 	}
 }
 
-// through returns an entity as it would be read through its settled copy.
+// through returns an entity as it would be read through its settled copy; ErrOutdated if a writer replaces the entity meanwhile.
 func (f *following) through(ctx context.Context, now *holder) (any, error) {
-	r := f.engine
-	if !f.meets(f.key, now.row.Properties.Only(f.kept)) {
+	r, v := f.engine, now.value
+	switch {
+	case !f.meets(f.key, now.row.Properties.Only(f.kept)):
 		return nil, nil
-	}
-	if f.keys {
+	case f.keys:
 		return f.bare(now.row.Key), nil
+	case f.selected != nil || f.kept != nil:
+		var err error
+		if v, _, err = r.loadPart(ctx, now.row, f.selected, f.kept); err != nil {
+			return nil, err
+		}
 	}
-	if f.selected == nil && f.kept == nil {
-		core.SetState(r.Codec.Meta(now.value), readThrough(r.State(now.value), f.key))
-		return now.value, nil
-	}
-	own := now.row.With(now.row.Properties.Only(f.kept).Only(f.selected))
-	own.Own.Layout = ""
-	v, _, err := r.loadOnce(ctx, r.Table, own, f.selected, f.kept, r.Codec.Decode)
-	if errors.Is(err, driver.ErrOutdated) {
-		err = asGarbled(err)
-	}
-	if v != nil {
-		core.SetState(r.Codec.Meta(v), readThrough(r.State(v), f.key))
-	}
-	return v, err
-}
-
-// readThrough returns the state of an entity whose own row was read because of a copy.
-func readThrough(s *core.State, copied entity.Key) *core.State {
-	s.Row, s.Current = copied.Row, true
-	return s
+	s := r.State(v)
+	s.Row, s.Current = f.key.Row, true // the state is that of the entity's own row
+	return v, nil
 }
 
 // holder is an entity that may have the key of a copy, as a read of its own row has shown it.
@@ -218,46 +222,16 @@ func readElsewhere(ctx context.Context, table *core.Table, op string, key entity
 	return row, err
 }
 
-// Tidy settles the row under a key of an index if it is marked for longer than any change can take. Requests: 1, and if it is, 1 for each entity that it
-// names, and 1 to write.
-func (r *Engine) Tidy(ctx context.Context, p *Pattern, key entity.Key) error {
-	row, err := readElsewhere(ctx, p.Outside.Table, opSettle, key, map[string]int{})
-	m := marksOf(row)
-	if err != nil || m.Mark == "" || len(m.Names) == 0 || !m.Expired() {
-		return err
-	}
-	now := &holder{}
-	for _, name := range m.Names {
-		if now, err = r.holder(ctx, opSettle, p.Outside.Table, entity.Key(name), key); err != nil || now.copied != nil {
-			break
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return r.writeAgreed(ctx, p.Outside.Table, key, &m, now)
-}
-
-// writeAgreed makes a marked row that has expired agree with the entity that has its key, as read after it; none has if now has no copy.
-func (r *Engine) writeAgreed(ctx context.Context, table *core.Table, key entity.Key, m *marks.Row, now *holder) error {
+// settleExpired makes a marked row that has expired agree with the entity that has its key, as read after it; none has if now has no copy.
+func (r *Engine) settleExpired(ctx context.Context, table *core.Table, key entity.Key, m *marks.Row, now *holder) {
 	var has []marks.Holder
+	s := &Site{Key: key}
 	if now.copied != nil {
 		has = append(has, marks.Holder{Entity: marks.Key(now.row.Key), ETag: string(now.row.ETag)})
+		s.row = r.copyOf(now.pattern, now.row, now.copied)
 	}
-	if r.Schema.OtherBuilds {
-		return nil
+	s.apply(marks.Agree(m, has, false, "", marks.Waived(ctx)).Verb, azcore.ETag(m.ETag))
+	if _, err := writeSites(ctx, opSettle, table, []*Site{s}); err != nil {
+		marksLeft(ctx, table, 1, err)
 	}
-	a := marks.Agree(m, has, false, "", withoutRules(ctx))
-	write := tablerow.Row{Key: key}
-	switch a.Verb {
-	case marks.Replace:
-		write = r.copyOf(now.pattern, now.row, now.copied)
-		write.Verb = wire.VerbReplace
-	case marks.Delete:
-		write.Verb = wire.VerbDelete
-	default:
-		return nil
-	}
-	write.IfMatch = azcore.ETag(m.ETag)
-	return writeUnchanged(ctx, table, opSettle, []tablerow.Row{write})
 }

@@ -45,6 +45,8 @@ type Again struct {
 	Value any                 // the entity to write again, with Row; nil for RunReconcile
 	Row   *tablerow.Row       // as it was read
 	Named map[string][]string // keys to reconcile, by pattern, if the entity is not written
+	// Forgets names patterns with copies in other partitions that the write removes from the entity's list.
+	Forgets []string
 	// Orphans makes the write first read the copies that Row does not list; see WriteAgain.
 	Orphans bool
 	Err     error // why RunReconcile could not reconcile it
@@ -59,6 +61,7 @@ func (r *Engine) WriteAgainTogether(ctx context.Context, op string, all []*Again
 		if changes[i], err = r.rewriting(op, a.Value, a.Row, a.Orphans); err != nil {
 			return err
 		}
+		changes[i].forgets = a.Forgets
 	}
 	if err := r.FetchOrphans(ctx, op, changes); err != nil {
 		return err

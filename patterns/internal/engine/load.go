@@ -352,9 +352,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *tablerow
 		if selected == nil && kept == nil {
 			return v, own, nil
 		}
-		own = own.With(own.Properties.Only(kept).Only(selected))
-		own.Own.Layout = ""
-		if v, own, err = r.loadOnce(ctx, r.Table, own, selected, kept, r.Codec.Decode); !errors.Is(err, driver.ErrOutdated) {
+		if v, own, err = r.loadPart(ctx, own, selected, kept); !errors.Is(err, driver.ErrOutdated) {
 			return v, own, err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
@@ -362,6 +360,13 @@ func (r *Engine) loadOwner(ctx context.Context, table *core.Table, row *tablerow
 		}
 	}
 	return nil, nil, errReplaced(r.Table, key)
+}
+
+// loadPart makes an entity of those properties of its own row, which has all of them, that a copy keeps and the caller has selected.
+func (r *Engine) loadPart(ctx context.Context, own *tablerow.Row, selected, kept []string) (any, *tablerow.Row, error) {
+	part := own.With(own.Properties.Only(kept).Only(selected))
+	part.Own.Layout = "" // own has the properties of the further rows
+	return r.loadOnce(ctx, r.Table, part, selected, kept, r.Codec.Decode)
 }
 
 // asksFor reports whether an entity requires a copy under the key of copied. own is the entity's own row.

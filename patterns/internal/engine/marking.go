@@ -20,16 +20,20 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/background"
 )
 
-// The names of the steps in errors and telemetry.
 const (
-	opMark   = "Mark"
+	opMark   = "Mark" // the names of the steps in errors and telemetry
 	opSettle = "Settle"
-)
 
-const errMarkedTooLong = "the term of the marks in other partitions ended before the answer to the write of the entity; nothing is written, so repeat the change. " +
-	"Where a value takes that long to be uploaded, insert the entity without it, and replace it then"
+	groupsAtOnce    = 32 // partitions of indexes that are written at the same time
+	maxMarkAttempts = 8  // of a transaction of marks whose rows concurrent writers change
+	maxLost         = 2  // of a transaction of marks whose response is lost
+
+	errMarkedTooLong = "the term of the marks in other partitions ended before the response to the write of the entity; nothing is written, so repeat the change. " +
+		"If the upload of a value takes that long, insert the entity without the value, and replace it then"
+)
 
 // marking is what one attempt of a change set does to the copies of its entities in other partitions, by the protocol of package marks.
 type marking struct {
@@ -51,7 +55,10 @@ type home struct {
 
 // planMarks returns what the present plan of the set does in other partitions; Draft has computed the properties to store.
 func (s *Set) planMarks(ctx context.Context) (*marking, error) {
-	m := &marking{homes: map[marks.Site]home{}, rules: withoutRules(ctx)}
+	if !slices.ContainsFunc(s.members, func(w *Work) bool { return len(w.engine.Outside) > 0 }) {
+		return &marking{}, nil
+	}
+	m := &marking{homes: map[marks.Site]home{}, rules: marks.Waived(ctx)}
 	for _, w := range s.members {
 		if len(w.engine.Outside) == 0 {
 			continue
@@ -101,7 +108,12 @@ func (o *outsideCopy) holds(stored entity.Properties, keep []string) bool {
 		return false
 	}
 	kept := stored.Only(keep)
-	return len(kept) == len(o.kept) && !slices.ContainsFunc(kept, func(p entity.Property) bool { return !o.kept.Has(p.Name) || o.kept.Get(p.Name) != p.Value })
+	return len(kept) == len(o.kept) && holdAll(o.kept, kept)
+}
+
+// holdAll reports whether properties have all of some with the same values.
+func holdAll(properties, some entity.Properties) bool {
+	return !slices.ContainsFunc(some, func(p entity.Property) bool { return !properties.Has(p.Name) || properties.Get(p.Name) != p.Value })
 }
 
 // site returns where a copy lies.
@@ -115,7 +127,7 @@ func (s *Set) mark(ctx context.Context) error {
 	if err != nil || s.marking != nil && s.marking.serves(m) {
 		return err
 	}
-	s.settle(ctx, marks.Refused, (*Rest).Now) // a key that is not released would be refused to the next attempt
+	s.settle(ctx, marks.Refused, (*background.Tasks).Now) // a key that is not released would be refused to the next attempt
 	if len(m.members) == 0 {
 		return nil
 	}
@@ -134,9 +146,6 @@ func (m *marking) serves(plan *marking) bool {
 	return reflect.DeepEqual(m.members, plan.members) && lease.Elapsed(m.term.Since) < marks.Term/2 &&
 		!slices.ContainsFunc(m.places, func(p marks.Place) bool { return p.Verb != marks.None })
 }
-
-// groupsAtOnce is the number of partitions of indexes that are written at the same time.
-const groupsAtOnce = 32
 
 // each calls do for each group of places that one transaction writes, several at once, and returns the first error in their order. from is the
 // index of the first place of the group.
@@ -166,8 +175,8 @@ func (m *marking) write(ctx context.Context) error {
 	return m.each(func(_ int, places []marks.Place) error { return m.writeGroup(ctx, places) })
 }
 
-// writeGroup marks places of one partition. A refusal names a row that is not as expected: then its place is decided anew, and
-// the transaction is sent again.
+// writeGroup marks places of one partition. A refusal names a row that is not as expected: then its place is decided again, and
+// the transaction is repeated.
 func (m *marking) writeGroup(ctx context.Context, places []marks.Place) error {
 	for attempt := 0; ; attempt++ {
 		var writes []tablerow.Row
@@ -206,12 +215,6 @@ func (m *marking) writeGroup(ctx context.Context, places []marks.Place) error {
 		}
 	}
 }
-
-// A transaction of marks is repeated so often because concurrent writers change its rows, or because its answer was lost.
-const (
-	maxMarkAttempts = 8
-	maxLost         = 2
-)
 
 // refusedRow returns the index of the row because of which a transaction of n rows was refused, -1 if it was not because of what is there.
 func refusedRow(err error, n int) int {
@@ -347,8 +350,8 @@ func (m *marking) located(p *marks.Place, err error) error {
 	})
 }
 
-// settle does what is left to do with the marked rows once the outcome of the commit is known; do is (*Rest).Do or (*Rest).Now.
-func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*Rest, context.Context, func(context.Context))) {
+// settle does what is left to do with the marked rows once the outcome of the commit is known; do is (*background.Tasks).Do or (*background.Tasks).Now.
+func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*background.Tasks, context.Context, func(context.Context))) {
 	m, rest := s.marking, s.own[0].engine.Schema.Rest
 	if s.marking = nil; m == nil {
 		return
@@ -362,26 +365,19 @@ func (s *Set) settle(ctx context.Context, o marks.Outcome, do func(*Rest, contex
 	do(rest, ctx, func(ctx context.Context) { m.complete(ctx, rest, o) })
 }
 
-// complete does what is left once the outcome is known, and what can only be done later.
-func (m *marking) complete(ctx context.Context, rest *Rest, o marks.Outcome) {
+// complete does what is left once the outcome is known, and schedules what can only be done later.
+func (m *marking) complete(ctx context.Context, rest *background.Tasks, o marks.Outcome) {
 	if o == marks.Unknown && !m.rules.Has(marks.LeaveUnknown) { // by then the transaction has arrived, or never will, and its entities show which
 		rest.Later(ctx, marks.Margin+time.Second, func(ctx context.Context) { m.complete(ctx, rest, marks.Refused) })
 		return
 	}
-	left := m.finish(ctx, o)
-	if len(left) == 0 {
-		return
+	if left := m.finish(ctx, o); len(left) > 0 {
+		rest.Later(ctx, marks.Term+marks.Grace+marks.Margin, func(ctx context.Context) { m.tidy(ctx, left) })
 	}
-	rest.Later(ctx, marks.Term+marks.Grace+marks.Margin, func(ctx context.Context) {
-		for _, p := range left {
-			h := m.homes[p.Site]
-			_ = h.engine.Tidy(ctx, h.pattern, entity.Key(p.Key)) // if it fails, whoever meets the mark next tidies up
-		}
-	})
 }
 
 // finish settles or releases the rows, each under the ETag of its mark, one transaction for each partition, and returns the places that stay
-// marked. A row with another ETag was marked by somebody else, who settles it.
+// marked. If a row has another ETag, another change has marked it, and settles it.
 func (m *marking) finish(ctx context.Context, o marks.Outcome) (left []marks.Place) {
 	var mu sync.Mutex
 	_ = m.each(func(from int, places []marks.Place) error {
@@ -403,6 +399,25 @@ func (m *marking) finish(ctx context.Context, o marks.Outcome) (left []marks.Pla
 		return nil
 	})
 	return left
+}
+
+// tidy settles what has stayed marked, after the term of the marks.
+func (m *marking) tidy(ctx context.Context, left []marks.Place) {
+	sites := map[home][]*Site{}
+	for i := range left {
+		h := m.homes[left[i].Site]
+		sites[h] = append(sites[h], &Site{Key: entity.Key(left[i].Key), Entity: entity.Key(left[i].Acquirer().Entity)})
+	}
+	for h, all := range sites {
+		if err := h.engine.Agree(ctx, opSettle, h.pattern.Outside.Table, tablerow.NewWriteID(), all); err != nil {
+			marksLeft(ctx, h.pattern.Outside.Table, len(all), err)
+		}
+	}
+}
+
+// marksLeft reports copies that stay marked because a request failed. Their readers are right all the same.
+func marksLeft(ctx context.Context, table *core.Table, copies int, err error) {
+	table.Account().Telemetry().MarksLeft(ctx, table.Name(), copies, err)
 }
 
 // after returns the row that settles or releases a place; ok is false if the place stays marked.
@@ -464,29 +479,18 @@ func (r *Engine) copyOf(p *Pattern, own *tablerow.Row, copied *driver.OutsideCop
 	return row
 }
 
-// writeUnchanged writes rows of one partition, each under its ETag, and leaves out those that have changed.
+// writeUnchanged writes rows of one partition, each under its ETag, and leaves out those that have changed. It reports rows that stay marked because
+// the request failed.
 func writeUnchanged(ctx context.Context, table *core.Table, op string, writes []tablerow.Row) error {
-	for len(writes) > 0 {
-		_, _, err := table.Commit(ctx, op, writes...)
-		refused := refusedRow(err, len(writes))
-		if refused < 0 || refused >= len(writes) {
-			return err
-		}
-		writes = slices.Delete(writes, refused, refused+1)
+	sites := make([]*Site, len(writes))
+	for i := range writes {
+		sites[i] = &Site{row: writes[i]}
 	}
-	return nil
-}
-
-type withoutKey struct{}
-
-// Without returns a context in which changes do without rules of the protocol. It is for tests that show what goes wrong without each rule.
-func Without(ctx context.Context, rules marks.Rules) context.Context {
-	return context.WithValue(ctx, withoutKey{}, rules)
-}
-
-func withoutRules(ctx context.Context) marks.Rules {
-	rules, _ := ctx.Value(withoutKey{}).(marks.Rules)
-	return rules
+	err := writeTogether(ctx, op, table, sites)
+	if err != nil {
+		marksLeft(ctx, table, len(writes), err)
+	}
+	return err
 }
 
 // Elsewhere returns the copies in other partitions that the present plan of the set marks, as "pattern: key", and how many transactions mark them. It

@@ -36,7 +36,7 @@ func (r *Engine) rememberOutside(v EntityCopies, stored entity.Properties) []out
 // preflightOutside checks that the outside copies of a change can be stored, marked and settled.
 func (r *Engine) preflightOutside(w *Work) error {
 	own := &tablerow.Row{Key: w.Change.Key, ETag: anyETag, WriteID: tablerow.AnyWriteID, Properties: w.Change.Stored,
-		Own: tablerow.Own{Incarnation: tablerow.AnyWriteID, Copies: r.copyNames}}
+		Own: tablerow.Own{Incarnation: tablerow.AnyWriteID, Copies: string(r.copyNames)}}
 	for _, p := range r.Outside {
 		copies, err := w.Change.Copies().Outside(p)
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -183,7 +182,7 @@ func markDamage(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
 	err := perform(t, s, 0, touches("a"), replacing(storagetest.Before("damage", func() {
 		d := harness.Must[*desk](t)(openDesk(s))
 		deleteRow(t, s)
-		go func() { repaired <- repairs(engine.Without(context.WithoutCancel(t.Context()), rules), d) }()
+		go func() { repaired <- repairs(marks.Waive(context.WithoutCancel(t.Context()), rules), d) }()
 		time.Sleep(5 * time.Second)
 	})))
 	if err := errors.Join(err, c.right(t.Context(), s)); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/background"
 )
 
 // Set is a change set: changes of entities of one partition of a table, of one or several repositories, that one transaction
@@ -239,7 +240,7 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 	s.prepared = s.prepared || slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.spills() })
 	outcome := marks.Refused
-	defer func() { s.settle(ctx, outcome, (*Rest).Do) }()
+	defer func() { s.settle(ctx, outcome, (*background.Tasks).Do) }()
 	for attempt := 0; ; {
 		d, err := s.Draft(ctx)
 		if err != nil {

@@ -241,7 +241,7 @@ func (r *Engine) whole(ctx context.Context, op string, old *core.State, etag azc
 	case old.Version != "":
 		same = row.ETag == old.Version
 	case old.Seen != nil:
-		same = row.Own.Incarnation == old.Incarnation && !slices.ContainsFunc(old.Seen, func(p entity.Property) bool { return row.Properties.Get(p.Name) != p.Value })
+		same = row.Own.Incarnation == old.Incarnation && holdAll(row.Properties, old.Seen)
 	case !old.Current && old.Row != old.Key.Row:
 		same = row.WriteID != "" && row.WriteID == old.WriteID // etag is that of a copy, not of the own row, so compare write IDs
 	}

@@ -25,6 +25,7 @@ type Work struct {
 	Fetched   Fetched           // rows that a bulk write or job has already read, so that rebase need not
 	engine    *Engine
 	number    int       // number of the change in the caller's transaction, from 1; 0 for a single verb
+	forgets   []string  // patterns with copies in other partitions that the change removes from the entity's list
 	asStored  bool      // a job writes the entity again as it is stored: the job has set Change.Stored
 	given     any       // the caller's value, if Entity is a copy of it that patterns complete or edit
 	after     *snapshot // the state that the transaction stored, nil if unknown

@@ -17,7 +17,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -267,7 +266,7 @@ func (c *markedScene) run(ctx context.Context, s *storagetest.Service, do task) 
 	if err != nil {
 		return err
 	}
-	ctx = engine.Without(ctx, c.rules)
+	ctx = marks.Waive(ctx, c.rules)
 	return errors.Join(do(ctx, d), d.store.Close(ctx))
 }
 

@@ -103,9 +103,8 @@ func (r *Removal) Keep(table *core.Table, outside bool) func(*tablerow.Row) bool
 
 // lists reports whether an entity's own row lists copies of one of the patterns.
 func (r *Removal) lists(row *tablerow.Row) bool {
-	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool {
-		return engine.NamesCopies(row.Own.Copies, p.Name) || engine.NamesElsewhere(row.Own.Copies, p.Name)
-	})
+	list := tablerow.CopyList(row.Own.Copies)
+	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return list.Names(p.Name) || list.NamesElsewhere(p.Name) })
 }
 
 // findingOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
@@ -282,17 +281,18 @@ func (r *Removal) unlist(ctx context.Context, listing map[entity.Key]*tablerow.R
 	slices.SortFunc(page, func(a, b *tablerow.Row) int {
 		return strings.Compare(a.Key.Partition+"\x00"+a.Key.Row, b.Key.Partition+"\x00"+b.Key.Row)
 	})
+	names := make([]string, len(r.Patterns))
+	for i, p := range r.Patterns {
+		names[i] = p.Name
+	}
 	var mu sync.Mutex
-	w := &rewriting.Rewriting{Kind: driver.ChangeTouch, AsStored: true, CountsAll: true, Concurrency: r.Concurrency,
+	w := &rewriting.Rewriting{Kind: driver.ChangeTouch, AsStored: true, CountsAll: true, Forgets: names, Concurrency: r.Concurrency,
 		Outdated: func(row *tablerow.Row, _ bool) (outdated, known bool) { return r.lists(row), true },
 		Failed: func(key entity.Key) {
 			mu.Lock()
 			defer mu.Unlock()
 			kept[key] = true
 		}}
-	ctx = engine.Forget(ctx, func(name string) bool {
-		return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Name == name })
-	})
 	return kept, w.Process(ctx, r.job, page)
 }
 

@@ -29,6 +29,8 @@ type Rewriting struct {
 	Outdated func(row *tablerow.Row, whole bool) (outdated, known bool)
 	// AsStored makes the job write the stored properties unchanged, and skip entities of other types.
 	AsStored bool
+	// Forgets, with AsStored, is Again.Forgets of each entity.
+	Forgets []string
 	// Failed is called with each entity that the job skips; nil calls nothing.
 	Failed func(entity entity.Key)
 	// CountsAll makes the report count all entities as read, and those that need no write as unchanged.
@@ -255,7 +257,7 @@ func (r *Rewriting) commit(ctx context.Context, set []*old) error {
 	if r.AsStored {
 		all := make([]*engine.Again, len(set))
 		for i, x := range set {
-			all[i] = &engine.Again{Key: x.key, Value: x.value, Row: x.row}
+			all[i] = &engine.Again{Key: x.key, Value: x.value, Row: x.row, Forgets: r.Forgets}
 		}
 		return r.job.Engine.WriteAgainTogether(ctx, r.job.Op, all)
 	}
