@@ -49,9 +49,9 @@ type Schema[T any] struct {
 	// MaxAttempts is the maximum number of attempts of one change after conflicts (default 10).
 	MaxAttempts int
 	// OtherBuilds says that programs which do not know an index over partitions of this build, or of which this build does not know
-	// one, may write the entities. Set it in the build before the deployment that adds the index, and in the one that adds it; remove
-	// it once no earlier build runs, and then call Rebuild. While it is set, the rows of indexes over partitions stay marked,
-	// so that reads follow them to the entity. Without it, a write of an entity whose row names an index that this build does not
+	// one, may write the entities. Set it in the build before the deployment that adds the index, and in the one that adds it. Remove it
+	// once no earlier build runs and a Rebuild has given nothing to Found; a second Rebuild then settles the rows of indexes over
+	// partitions, which stay marked while it is set, so that reads follow them to the entity. Without it, a write of an entity whose row names an index that this build does not
 	// know returns ErrWiring.
 	OtherBuilds bool
 }

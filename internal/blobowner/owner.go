@@ -12,7 +12,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"unicode"
 )
@@ -70,18 +69,6 @@ func (o Owner) Metadata(further map[string]string) map[string]*string {
 // Home returns the value of HomeLabel for a table of an account, in base64, since metadata must be ASCII.
 func Home(account, table string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(account + "/" + table))
-}
-
-// FromHeader returns the metadata that the header of a response carries.
-func FromHeader(header http.Header) map[string]*string {
-	const prefix = "X-Ms-Meta-"
-	meta := map[string]*string{}
-	for name, values := range header {
-		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) && len(values) > 0 {
-			meta[name[len(prefix):]] = &values[0]
-		}
-	}
-	return meta
 }
 
 // Label returns an entry of a blob's metadata, "" if there is none. It ignores the case of the name, since

@@ -67,15 +67,18 @@ func (q *query) follow(ctx context.Context, got received, left int) (page stream
 // meets returns what the query gives its Laters.
 func (q *query) meets() (func(entity.Key, entity.Properties) bool, error) {
 	conditions, err := q.limits().Conditions(q.src.Codec.types())
-	return func(key entity.Key, p entity.Properties) bool {
-		return odata.Match(conditions, func(name string) edm.Value {
-			switch name {
-			case "PartitionKey":
-				return edm.String(key.Partition)
-			case "RowKey":
-				return edm.String(key.Row)
-			}
-			return edm.Value(p.Get(name))
-		})
-	}, err
+	return func(key entity.Key, p entity.Properties) bool { return Meets(conditions, key, p) }, err
+}
+
+// Meets reports whether a row with the given key and properties meets conditions.
+func Meets(conditions odata.Expr, key entity.Key, p entity.Properties) bool {
+	return odata.Match(conditions, func(name string) edm.Value {
+		switch name {
+		case "PartitionKey":
+			return edm.String(key.Partition)
+		case "RowKey":
+			return edm.String(key.Row)
+		}
+		return edm.Value(p.Get(name))
+	})
 }

@@ -146,22 +146,13 @@ func drainBy(ctx context.Context, queue *eventual.Queue, options eventual.Worker
 	return err
 }
 
-// emptyRounds limits DrainToEmpty; each round takes a second.
+// emptyRounds limits PoisonAll; each round takes a second.
 const emptyRounds = 120
 
-// DrainToEmpty makes a worker handle every message of a queue, including hidden ones, and returns when the
-// queue is empty. Concurrent writers of one row hide their messages for a second after too many conflicts, so
-// DrainNow would return too early.
-func DrainToEmpty(ctx context.Context, s *storagetest.Service, queue *eventual.Queue) error {
-	return drainToEmpty(ctx, s, queue, patient)
-}
-
-// PoisonAll does what DrainToEmpty does, with a worker that poisons a message after two failures.
+// PoisonAll makes a worker, which poisons a message after two failures, handle every message of a queue, including hidden ones, and returns when the
+// queue is empty. Concurrent writers of one row hide their messages for a second after too many conflicts, so DrainNow would return too early.
 func PoisonAll(ctx context.Context, s *storagetest.Service, queue *eventual.Queue) error {
-	return drainToEmpty(ctx, s, queue, eventual.WorkerOptions{MaxDequeues: 2, RetryDelay: func(int) time.Duration { return 0 }})
-}
-
-func drainToEmpty(ctx context.Context, s *storagetest.Service, queue *eventual.Queue, options eventual.WorkerOptions) error {
+	options := eventual.WorkerOptions{MaxDequeues: 2, RetryDelay: func(int) time.Duration { return 0 }}
 	for range emptyRounds {
 		if err := drainBy(ctx, queue, options); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,9 +22,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
-	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -111,9 +112,20 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// marksLeft is what a change does whose copies could not be settled.
+// marksLeft inserts an entity whose copy in another table can be marked but not settled.
 func marksLeft(t *testing.T, w *watch, s *storagetest.Service) {
-	(*core.Account)(w.account(t, s)).Telemetry().MarksLeft(t.Context(), "Labels", 2, errors.New("no answer"))
+	var marked atomic.Bool
+	faulty, _ := s.WithRetries(-1).Faulty(storagetest.If(func(c storagetest.Call) bool {
+		return strings.HasPrefix(c.Resource, "Labels") && c.Writes() && c.Kind != storagetest.CreateTable && marked.Swap(true)
+	}, storagetest.Always(storagetest.Before500)))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, faulty), "left", nil))
+	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) }, &interpartition.Options[labelled]{Table: store.Table("Labels")})
+	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labelled"), patterns.Schema[labelled]{
+		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("row", l.ID)} }}, index))
+	harness.Check(t, store.Create(t.Context()), repo.Insert(t.Context(), &labelled{ID: 1}), store.Close(t.Context()))
+	if w.sum(t, "tablepatterns.marks_left", telemetry.AttrTable, "Labels") != 1 || !strings.Contains(w.log.String(), "event=marks_left") {
+		t.Errorf("the copy that stays marked is not told: %s", w.log)
+	}
 }
 
 // messages sends messages, handles one, loses the lease of another, and polls a queue that is gone.

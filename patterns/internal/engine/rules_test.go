@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -190,4 +191,11 @@ func markDamage(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
 	}
 	harness.Check(t, <-repaired)
 	return c.right(t.Context(), s)
+}
+
+// TestMargin: the model's margin is the part of the term that the lease of a change reserves.
+func TestMargin(t *testing.T) {
+	if got := lease.Margin(marks.Term); got != marks.Margin {
+		t.Errorf("a change reserves %v of the term, and the model %v", got, marks.Margin)
+	}
 }

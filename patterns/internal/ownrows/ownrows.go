@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -96,15 +95,7 @@ func (r *Rows) Keeps(key entity.Key) bool {
 
 // Meets reports whether the properties of an entity's own row meet the condition.
 func (r *Rows) Meets(key entity.Key, p entity.Properties) bool {
-	return r.where == nil || odata.Match(r.where, func(name string) edm.Value {
-		switch name {
-		case "PartitionKey":
-			return edm.String(key.Partition)
-		case "RowKey":
-			return edm.String(key.Row)
-		}
-		return edm.Value(p.Get(name))
-	})
+	return r.where == nil || core.Meets(r.where, key, p)
 }
 
 // Check returns an error for an entity that no query of the repository would find.
