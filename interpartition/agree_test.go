@@ -51,12 +51,9 @@ func shortText(e *employee) string { return fmt.Sprint(e.Key(), e.Name) }
 
 // agree returns an error unless each way to read the indexes gives exactly what the entities' own rows say. Nobody writes meanwhile.
 func (w *world) agree(ctx context.Context, p *process, k *known) error {
-	var all []*employee
-	for e, err := range p.repo.Query().AllowTableScan().All(ctx) {
-		if err != nil {
-			return err
-		}
-		all = append(all, e)
+	all, err := p.everybody(ctx)
+	if err != nil {
+		return err
 	}
 	for _, v := range []view{
 		{"email", p.email.In("Sales"), k.emails, func(e *employee) string { return e.Email }, wholeText, w.spread, nil},
@@ -168,10 +165,7 @@ func sorted(all iter.Seq2[*employee, error], text func(*employee) string) iter.S
 func (w *world) agreesAlways(ctx context.Context, s *storagetest.Service, k *known) error {
 	for _, after := range []time.Duration{0, marks.Term + marks.Grace + time.Second} {
 		s.Wait(after)
-		p, err := w.start(s)
-		if err == nil {
-			err = errors.Join(w.agree(ctx, p, k), p.close(ctx))
-		}
+		p, err := w.agreesNow(ctx, s, k)
 		if err != nil {
 			return fmt.Errorf("after %v: %w", after, err)
 		}
@@ -192,4 +186,24 @@ func (w *world) agreesAlways(ctx context.Context, s *storagetest.Service, k *kno
 		}
 	}
 	return nil
+}
+
+// agreesNow starts a process, all of whose readers must agree, and stops it.
+func (w *world) agreesNow(ctx context.Context, s *storagetest.Service, k *known) (*process, error) {
+	p, err := w.start(s)
+	if err != nil {
+		return nil, err
+	}
+	return p, errors.Join(w.agree(ctx, p, k), p.close(ctx))
+}
+
+// everybody reads all entities.
+func (p *process) everybody(ctx context.Context) (all []*employee, err error) {
+	for e, err := range p.repo.Query().AllowTableScan().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
 }
