@@ -189,7 +189,7 @@ var lines = [...]LineInfo{
 		"A worker got an intent that is older than 10 minutes. Look for effect_failed and message_failed lines of this intent."},
 	LineIntentBusy: {"intent_busy", slog.LevelWarn, "the entity of an intent has changed during every attempt of a delivery; the intent is delivered again later",
 		"The delivery does not count as a failure. Frequent lines mean that an entity changes faster than its effects are applied or its outbox handler returns."},
-	LineMarksLeft: {"marks_left", slog.LevelWarn, "a change is over, and copies in other partitions stay marked, since the request that settles them failed",
+	LineMarksLeft: {"marks_left", slog.LevelWarn, "a change is over, and copies in other partitions may stay marked, since the request that settles them failed",
 		"Reads stay right. A read through such a copy costs 1 request more until a later change, a read 35 seconds later, or Repair settles the copy. `error` says why."},
 	LinePollFailed: {"poll_failed", slog.LevelError, "poll failed",
 		"A worker could not get messages and tries again. Intents wait until a poll succeeds."},

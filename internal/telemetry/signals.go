@@ -133,7 +133,7 @@ var metrics = [...]MetricInfo{
 	EffectsFailed:     {"tablepatterns.effects.failed", Counter, "{effect}", "Committed changes whose effect outside of the entity's partition failed in the writer, so that a worker applies the effect", []string{AttrRepository, AttrPattern, AttrTable, AttrOutcome}},
 	MissingResources:  {"tablepatterns.resources.missing", Counter, "{operation}", "Requests to a table, queue or container that unexpectedly does not exist", []string{AttrService, AttrResource}},
 	InFlight:          {"tablepatterns.worker.in_flight", UpDownCounter, "{message}", "Deliveries under way", []string{AttrQueue}},
-	MarksLeft:         {"tablepatterns.marks_left", Counter, "{row}", "Copies in other partitions that stay marked, since the request that settles them failed. A read through such a copy costs 1 request more", []string{AttrTable}},
+	MarksLeft:         {"tablepatterns.marks_left", Counter, "{row}", "Copies in other partitions that may stay marked, since the request that settles them failed. A read through such a copy costs 1 request more", []string{AttrTable}},
 	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries whose lease was lost, so that another process may have the message", []string{AttrQueue}},
 	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
 	SweepFailures:     {"tablepatterns.sweep.failures", Counter, "{blob}", "Blobs that a sweep of large values or large messages could not examine or delete", []string{AttrContainer, AttrOutcome}},
