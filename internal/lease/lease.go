@@ -44,6 +44,7 @@ type Lease struct {
 	mu      sync.Mutex
 	since   time.Time // a time before the request that hid the message was sent
 	term    time.Duration
+	late    error // the cause of its end if it expires
 	over    error // why the lease ended; nil while it is valid
 	unsure  bool
 	timer   *time.Timer
@@ -54,7 +55,7 @@ type Lease struct {
 
 // New returns the lease of a message that was hidden for visibility by a request sent after since.
 func New(ctx context.Context, since time.Time, visibility time.Duration) *Lease {
-	l := &Lease{parent: From(ctx), waived: waived(ctx)}
+	l := &Lease{parent: From(ctx), waived: waived(ctx), late: ErrLost}
 	l.Extend(since, visibility)
 	return l
 }
@@ -99,7 +100,7 @@ func (l *Lease) expire() {
 		l.timer.Reset(left)
 		return
 	}
-	l.end(ErrLost)
+	l.end(l.late)
 }
 
 // End ends the lease: no request is sent under it after that. If End is called again, the first cause remains.
@@ -140,7 +141,7 @@ func (l *Lease) Check() error {
 		l.end(late)
 	}
 	if l.waived&Expiry == 0 && l.left() <= 0 {
-		l.end(ErrLost)
+		l.end(l.late)
 	}
 	return l.over
 }
@@ -326,14 +327,17 @@ type overdue struct{ text string }
 func (e overdue) Error() string      { return e.text }
 func (overdue) Is(target error) bool { return target == ErrLost }
 
+func overdueOf(term time.Duration, cause string) overdue {
+	return overdue{fmt.Sprintf("%v have passed: %s", term-Margin(term), cause)}
+}
+
 // Bound ends the lease when term, less Margin, has passed since the time since, unless the bound is moved or
 // lifted before: no request is sent after that. cause is the text of the error: what was not done in time,
 // and what the caller should do.
 func (l *Lease) Bound(since time.Time, term time.Duration, cause string) *Bound {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held := term - Margin(term)
-	b := &Bound{lease: l, since: since, term: held, cause: overdue{fmt.Sprintf("%v have passed: %s", held, cause)}}
+	b := &Bound{lease: l, since: since, term: term - Margin(term), cause: overdueOf(term, cause)}
 	l.bounds = append(l.bounds, b)
 	b.timer = time.AfterFunc(b.left(), b.pass)
 	return b
@@ -352,8 +356,11 @@ func (t Term) Context(ctx context.Context) (_ context.Context, done func()) {
 	if t.Since.IsZero() {
 		return ctx, func() {}
 	}
-	l := New(ctx, t.Since, 2*t.Lasts) // the bound below ends the lease earlier
-	l.Bound(t.Since, t.Lasts, t.Cause)
+	l := &Lease{parent: From(ctx), waived: waived(ctx), late: overdueOf(t.Lasts, t.Cause)}
+	if l.waived&Terms != 0 {
+		l.waived |= Expiry
+	}
+	l.Extend(t.Since, t.Lasts)
 	return l.Context(ctx), func() { l.End(context.Canceled) }
 }
 

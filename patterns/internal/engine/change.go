@@ -15,24 +15,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
-// spills reports whether a pattern writes blobs or other objects outside of the table when it stores
-// properties.
-func (r *Engine) spills() bool {
-	return slices.ContainsFunc(r.Transformers, func(t *Pattern) bool { return t.Transform.Stage == driver.StageSpill })
-}
-
-// preflight detects an invalid set before the first request.
+// preflight detects an invalid set before its intent is stored.
 func (s *Set) preflight(ctx context.Context) error {
 	d := &draft{set: s}
 	for _, w := range s.members {
-		if err := w.engine.preflight(ctx, w, d); err != nil {
+		if err := d.preflight(ctx, w); err != nil {
 			return w.Located(err)
 		}
 	}
-	d.addRemovals()
-	for i := range s.rows {
-		d.add(s.rows[i], rowOf{number: s.numbers[i]})
-	}
+	d.addStale()
+	d.addCallers()
 	return s.locate(d, d.check())
 }
 
@@ -60,25 +52,23 @@ func (d *draft) check() error {
 	return nil
 }
 
-// preflight plans the rows of one member that depend only on the entity.
-func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
+// preflight plans the rows of one member that depend only on the entity, and checks its copies in other partitions.
+func (d *draft) preflight(ctx context.Context, w *Work) error {
 	w.Change.Copies() // cache the copies before w is copied, so that the preflight and the change share the cache
-	if r.spills() {
+	if w.engine.spills {
 		trial := *w // Store writes outside, so it must not run before the intent is stored
 		state := *trial.Change.State
 		trial.Change.State = &state // a copy, so that what the preflight sets is discarded
 		trial.Change.DryRun = true
 		w = &trial
 	}
-	if err := r.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
+	if err := w.engine.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
 		return err
 	}
-	p := d.begin(w, &core.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: string(r.copyNames), Incarnation: tablerow.AnyWriteID, Owner: r})
-	if err := r.planRows(&w.Change, p, w.merged); err != nil {
+	if err := w.plan(d); err != nil {
 		return err
 	}
-	d.end(p)
-	return r.preflightOutside(w)
+	return w.checkOutside()
 }
 
 // Located adds the operation, the table, the key and the number of the change to err if it is a *tables.Error.

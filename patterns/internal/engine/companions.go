@@ -48,9 +48,9 @@ func (w *Work) complete(ctx context.Context) error {
 
 // handBack updates the Meta of the written value after the commit. If patterns have completed or edited a copy
 // of the caller's value, handBack assigns that copy to the caller's value.
-func (w *Work) handBack(next *core.State, etag azcore.ETag) {
+func (w *Work) handBack(etag azcore.ETag) {
 	if w.Entity != nil {
-		meta := w.engine.Codec.Meta(w.Entity)
+		meta, next := w.engine.Codec.Meta(w.Entity), w.next
 		if w.Change.Kind == driver.ChangeDelete {
 			next, etag = nil, ""
 		}
@@ -232,7 +232,7 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 		}
 		for _, write := range writes {
 			write.Pattern, write.Role = p.Name, tablerow.RoleShared
-			s.companionRows = append(s.companionRows, companionRow{write, w.number})
+			s.companionRows = append(s.companionRows, companionRow{write, w})
 		}
 	}
 	return nil

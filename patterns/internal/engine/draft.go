@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,58 +17,42 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
-// draft is the plan of a set: the rows of one transaction, and the new Meta of each entity.
+// draft is the plan of a set: the rows of one transaction.
 type draft struct {
 	Writes []tablerow.Row
 	set    *Set
-	of     []rowOf // for each of Writes: the member to which the row belongs
-	parts  []part  // one for each member
-	rowsAt int     // index in Writes of the first of Set.rows
-
-	removals []removal
+	of     []*Work // for each of Writes: its member; for a row that several members share, the first of them
+	rowsAt int     // index in Writes of the first of Set.rows, which have no member
+	stale  []stale
 }
 
-// rowOf says to which member a row of a draft belongs.
-type rowOf struct {
-	member *Work // nil for a row that belongs to several members, or to none
-	number int   // number of the caller's change
-}
-
-// part is the plan of one member.
-type part struct {
-	draft  *draft
-	member *Work
-	first  int         // index of the entity's own row
-	etag   azcore.ETag // ETag under which the entity's own row is written; it guards all rows of the entity
-	next   *core.State // prior state of the entity after the commit
-}
-
-// removal is a row that an entity no longer has. If another member gets a row with the same key, the row is
-// overwritten and not removed.
-type removal struct {
-	of  rowOf
+// stale is a row that a member no longer has. If another member gets a row with the same key, the row is overwritten and not removed.
+type stale struct {
 	row tablerow.Row
+	of  *Work
 }
 
-// begin returns an empty plan for a member.
-func (d *draft) begin(w *Work, next *core.State) *part {
-	return &part{draft: d, member: w, first: len(d.Writes), etag: w.Etag, next: next}
+func (d *draft) add(row tablerow.Row, of *Work) {
+	d.Writes, d.of = append(d.Writes, row), append(d.of, of)
 }
 
-// end adds the finished plan of a member to the draft. For a companion, it marks the rows as rows of the
-// pattern that has added the companion, and a conflict on one of them makes the set retry.
-func (d *draft) end(p *part) {
-	d.parts = append(d.parts, *p)
-	pattern := p.member.companionOf
-	if pattern == "" {
-		return
-	}
-	for i := p.first; i < len(d.Writes); i++ {
-		accompany(&d.Writes[i], pattern)
+// addCallers adds the rows of the transaction that are no entities.
+func (d *draft) addCallers() {
+	d.rowsAt = len(d.Writes)
+	for i := range d.set.rows {
+		d.add(d.set.rows[i], nil)
 	}
 }
 
-// accompany marks a row as part of a companion that the named pattern has added.
+// number returns the number of the caller's change to which a row belongs.
+func (d *draft) number(row int) int {
+	if w := d.of[row]; w != nil {
+		return w.number
+	}
+	return d.set.numbers[row-d.rowsAt]
+}
+
+// accompany marks a row as part of a companion that the named pattern has added. A conflict on the row makes the set retry.
 func accompany(row *tablerow.Row, pattern string) {
 	row.Pattern = pattern
 	if row.Role == tablerow.RoleEntity {
@@ -75,33 +60,31 @@ func accompany(row *tablerow.Row, pattern string) {
 	}
 }
 
-func (d *draft) add(write tablerow.Row, of rowOf) {
-	d.Writes, d.of = append(d.Writes, write), append(d.of, of)
-}
-
 // Draft computes the stored properties of the set's entities, and plans the rows of the transaction.
 func (s *Set) Draft(ctx context.Context) (*draft, error) {
 	d := &draft{set: s}
 	for _, w := range s.members {
-		if err := w.engine.store(ctx, w); err != nil {
-			return nil, w.Located(err)
+		err := w.engine.store(ctx, w)
+		if err == nil {
+			err = w.plan(d)
 		}
-		if err := w.engine.plan(w, d); err != nil {
+		if err != nil {
 			return nil, w.Located(err)
 		}
 	}
-	d.addRemovals()
+	d.addStale()
 	for _, row := range s.companionRows {
 		row.write.Key.Partition = s.own[0].Change.Key.Partition
-		d.add(row.write, rowOf{number: row.number})
+		d.add(row.write, row.of)
 	}
-	if err := s.addRows(ctx, d); err != nil {
-		return nil, err
+	for i, w := range s.members {
+		if len(w.engine.rows) > 0 && !slices.ContainsFunc(s.members[:i], func(o *Work) bool { return o.engine == w.engine }) {
+			if err := d.addRows(ctx, w, s.members[i:]); err != nil {
+				return nil, w.Located(err)
+			}
+		}
 	}
-	d.rowsAt = len(d.Writes)
-	for i := range s.rows {
-		d.add(s.rows[i], rowOf{number: s.numbers[i]})
-	}
+	d.addCallers()
 	if w := s.own[0]; w.Change.beside != nil {
 		writes, err := besideWrites(w.Change.beside)
 		if err != nil {
@@ -126,60 +109,69 @@ func (d *draft) refused(e *entity.Error) int {
 }
 
 // plan turns a change into the rows of its entity.
-func (r *Engine) plan(w *Work, d *draft) error {
-	c := &w.Change
-	p := d.begin(w, &core.State{Key: c.Key, Row: c.Key.Row, Copies: string(r.copyNames), Owner: r})
+func (w *Work) plan(d *draft) error {
+	c, fromStale := &w.Change, len(d.stale)
+	w.first = len(d.Writes)
+	w.next = &core.State{Key: c.Key, Row: c.Key.Row, Copies: string(w.engine.copyNames), Owner: w.engine, Incarnation: c.incarnation}
 	if c.Old != nil {
-		p.next.Incarnation, p.next.Carried = c.Old.Incarnation, c.Old.Carried
+		w.next.Incarnation, w.next.Carried = cmp.Or(c.incarnation, c.Old.Incarnation), c.Old.Carried
 	}
-	if c.incarnation != "" {
-		p.next.Incarnation = c.incarnation
+	if w.next.Incarnation == "" {
+		w.next.Incarnation = tablerow.NewWriteID() // an insert, or the entity was not written by a repository
 	}
-	if p.next.Incarnation == "" {
-		p.next.Incarnation = tablerow.NewWriteID() // an insert, or the entity was not written by a repository
-	}
-	if c.Kind != driver.ChangeDelete {
-		if err := r.planRows(c, p, w.merged); err != nil {
+	var rows []tablerow.Row
+	if c.Kind == driver.ChangeDelete {
+		d.add(tablerow.Row{Verb: wire.VerbDelete, Key: c.Key, IfMatch: w.Etag}, w)
+	} else {
+		var err error
+		if rows, err = w.planRows(d); err != nil {
 			return err
 		}
-		d.end(p)
-		return nil
 	}
-	p.add(tablerow.Row{Verb: wire.VerbDelete, Key: c.Key, IfMatch: w.Etag})
 	for _, old := range priorOf(c.Old).rows {
-		p.remove(c, old)
+		if etag, gone := d.set.gone[old.key]; repeats(rows, old.key) || gone && etag == w.Etag {
+			continue // the latter was found not to exist
+		}
+		d.stale = append(d.stale, stale{tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: old.key}, IfMatch: azcore.ETagAny,
+			Pattern: old.pattern, Role: tablerow.RoleStale, Lists: w.Etag}, w})
 	}
-	p.removeClaimed(c, nil)
-	d.end(p)
+	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
+		if !repeats(rows, rowKey) { // an orphaned copy under a key that the entity will not have
+			d.stale = append(d.stale, stale{tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey],
+				Role: tablerow.RoleClaimed}, w})
+		}
+	}
+	if w.companionOf != "" {
+		for i := w.first; i < len(d.Writes); i++ {
+			accompany(&d.Writes[i], w.companionOf)
+		}
+		for i := fromStale; i < len(d.stale); i++ {
+			accompany(&d.stale[i].row, w.companionOf)
+		}
+	}
 	return nil
 }
 
-// addRows plans the rows that several entities share: each pattern of each repository sees all changes of its repository at once.
-func (s *Set) addRows(ctx context.Context, d *draft) error {
-	for i, w := range s.members {
-		r := w.engine
-		if len(r.rows) == 0 || slices.ContainsFunc(s.members[:i], func(o *Work) bool { return o.engine == r }) {
-			continue
+// addRows adds the rows that entities of w's repository share: each of its patterns sees all changes of the repository at once.
+func (d *draft) addRows(ctx context.Context, w *Work, members []*Work) error {
+	var changes []*Change
+	for _, o := range members {
+		if o.engine == w.engine {
+			changes = append(changes, &o.Change)
 		}
-		var changes []*Change
-		for _, o := range s.members[i:] {
-			if o.engine == r {
-				changes = append(changes, &o.Change)
-			}
+	}
+	for _, p := range w.engine.rows {
+		rows, err := p.Rows(ctx, changes)
+		if err != nil {
+			return PatternError(p, err, entity.ErrInvalid)
 		}
-		for _, p := range r.rows {
-			rows, err := p.Rows(ctx, changes)
+		for i := range rows {
+			write, err := core.SharedWrite(core.SharedVerb(rows[i].Verb), rows[i].Row, p.Name)
 			if err != nil {
-				return w.Located(PatternError(p, err, entity.ErrInvalid))
+				return PatternError(p, err, entity.ErrInvalid)
 			}
-			for i := range rows {
-				write, err := core.SharedWrite(core.SharedVerb(rows[i].Verb), rows[i].Row, p.Name)
-				if err != nil {
-					return w.Located(PatternError(p, err, entity.ErrInvalid))
-				}
-				write.Pattern = p.Name
-				d.addShared(write, tablerow.RoleShared, w)
-			}
+			write.Pattern = p.Name
+			d.addShared(write, tablerow.RoleShared, w)
 		}
 	}
 	return nil
@@ -195,84 +187,75 @@ func besideWrites(b *driver.Beside) ([]tablerow.Row, error) {
 // addShared adds a row that belongs to several entities, or to none.
 func (d *draft) addShared(write tablerow.Row, role tablerow.Role, w *Work) {
 	write.Key.Partition, write.Role = w.Change.Key.Partition, role
-	d.add(write, rowOf{number: w.number})
+	d.add(write, w)
 }
 
-// addRemovals adds the removals of all members. If one member gives up a row and another gets it, as when two
+// addStale adds the removals of all members. If one member gives up a row and another gets it, as when two
 // entities swap an index key, the row is overwritten and not removed. The transaction also writes the own row
 // of the entity that gives up the row, under its ETag, so no concurrent change of that entity is lost.
-func (d *draft) addRemovals() {
-	for _, x := range d.removals {
+func (d *draft) addStale() {
+	for _, x := range d.stale {
 		at := slices.IndexFunc(d.Writes, func(w tablerow.Row) bool { return w.Key == x.row.Key })
-		if at < 0 {
-			d.add(x.row, x.of)
-			continue
+		if at >= 0 {
+			if w := &d.Writes[at]; x.row.Role == tablerow.RoleStale && w.Role == tablerow.RoleUnique && w.Pattern == x.row.Pattern {
+				w.Verb, w.Role = wire.VerbReplace, tablerow.RoleEntity
+				continue
+			}
 		}
-		if w := &d.Writes[at]; x.row.Role == tablerow.RoleStale && w.Role == tablerow.RoleUnique && w.Pattern == x.row.Pattern {
-			w.Verb, w.Role = wire.VerbReplace, tablerow.RoleEntity
-			continue
-		}
-		d.add(x.row, x.of) // CheckWrites returns an error that names the two changes
+		d.add(x.row, x.of) // for a key that is there, CheckWrites returns an error that names the two changes
 	}
-	d.removals = nil
 }
 
-// planRows plans the rows that depend only on the entity.
-func (r *Engine) planRows(c *Change, p *part, merged entity.Properties) error {
-	v := c.Copies()
-	stored := c.Stored
+// planRows plans the rows that depend only on the entity, and returns all that it will have.
+func (w *Work) planRows(d *draft) ([]tablerow.Row, error) {
+	r, c := w.engine, &w.Change
+	v, stored, merged := c.Copies(), c.Stored, w.merged
 	if own := &r.Schema.Own; c.Kind == driver.ChangeMerge && len(own.Properties()) > 0 {
 		whole, err := r.Codec.Encode(c.Entity) // for a merge, Stored may hold only the merged properties
 		if err != nil {
-			return err
+			return nil, err
 		}
 		stored = overlay(whole, stored)
 	}
 	if err := r.Schema.Own.Check(c.Key, stored); err != nil {
-		return err
+		return nil, err
 	}
 	rows, err := r.rowsOf(v, c.Key, c.Stored)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	known := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v, c.Stored)} // none of these rows can be an orphaned copy
 	if err := r.rememberPatterns(known, v.entity, c.Stored); err != nil {
-		return err
+		return nil, err
 	}
-	p.next.Prior, p.next.Kept = known, p.next.Copies != "" || known.several()
-	old := priorOf(c.Old).rows
+	w.next.Prior, w.next.Kept = known, w.next.Copies != "" || known.several()
 	if r.Layout != nil {
 		merged = nil // replace the first row, since it holds little beside the layout's directory
 	}
+	old := priorOf(c.Old).rows
 	for i := range rows {
-		if c.Kind == driver.ChangeMerge && unchanged(&rows[i], old) {
-			continue
-		}
-		p.addRow(c, rows[i], i == 0, old, merged)
-	}
-	for _, row := range old {
-		if !repeats(rows, row.key) {
-			p.remove(c, row)
+		if c.Kind != driver.ChangeMerge || !unchanged(&rows[i], old) {
+			d.add(w.planRow(rows[i], i == 0, old, merged), w)
 		}
 	}
-	p.removeClaimed(c, rows)
-	return nil
+	return rows, nil
 }
 
-// addRow plans one row that the entity will have.
-func (p *part) addRow(c *Change, row tablerow.Row, first bool, old []noted, merged entity.Properties) {
-	row.Own.Incarnation, row.Own.Copies = p.next.Incarnation, p.next.Copies
+// planRow plans one row that the entity will have.
+func (w *Work) planRow(row tablerow.Row, first bool, old []noted, merged entity.Properties) tablerow.Row {
+	c := &w.Change
+	row.Own.Incarnation, row.Own.Copies = w.next.Incarnation, w.next.Copies
 	if first {
-		row.Own.Later = p.next.Carried
+		row.Own.Later = w.next.Carried
 	} else {
-		row.Own.IsCopy, row.Own.Primary = true, p.next.Key.Row
+		row.Own.IsCopy, row.Own.Primary = true, c.Key.Row
 	}
 	known := first && c.Kind != driver.ChangeInsert || lists(old, row.Key.Row)
 	switch {
 	case known && merged != nil && first:
-		row.Verb, row.IfMatch, row.Properties = wire.VerbMerge, p.etag, merged
+		row.Verb, row.IfMatch, row.Properties = wire.VerbMerge, w.Etag, merged
 	case known && first:
-		row.Verb, row.IfMatch = wire.VerbReplace, p.etag
+		row.Verb, row.IfMatch = wire.VerbReplace, w.Etag
 	case known || row.Pattern == "" && !first:
 		// The entity's row lists the copy, so it is the entity's own; writing it whole also restores a missing row.
 		row.Verb = wire.VerbReplace
@@ -284,34 +267,7 @@ func (p *part) addRow(c *Change, row tablerow.Row, first bool, old []noted, merg
 			row.Verb, row.IfMatch, row.Role = wire.VerbReplace, etag, tablerow.RoleClaimed
 		}
 	}
-	p.add(row)
-}
-
-func (p *part) add(row tablerow.Row) { p.draft.add(row, rowOf{p.member, p.member.number}) }
-
-// remove plans the removal of a row that the entity no longer has, unless an earlier attempt found that the row
-// does not exist.
-func (p *part) remove(c *Change, row noted) {
-	if etag, gone := p.draft.set.gone[row.key]; gone && etag == p.etag {
-		return
-	}
-	p.addRemoval(tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: row.key}, IfMatch: azcore.ETagAny, Pattern: row.pattern, Role: tablerow.RoleStale, Lists: p.etag})
-}
-
-// removeClaimed plans the removal of the claimed orphaned copies under keys that the entity will not have.
-func (p *part) removeClaimed(c *Change, rows []tablerow.Row) {
-	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
-		if !repeats(rows, rowKey) {
-			p.addRemoval(tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey], Role: tablerow.RoleClaimed})
-		}
-	}
-}
-
-func (p *part) addRemoval(row tablerow.Row) {
-	if p.member.companionOf != "" {
-		accompany(&row, p.member.companionOf)
-	}
-	p.draft.removals = append(p.draft.removals, removal{rowOf{p.member, p.member.number}, row})
+	return row
 }
 
 // rowsOf returns all rows that depend only on the entity: its own row first, then the further rows of its

@@ -43,6 +43,7 @@ type Engine struct {
 	rememberers  []*Pattern
 	Transformers []*Pattern // in order of writing
 	Layout       *Pattern   // nil for none
+	spills       bool       // a pattern writes blobs or other objects outside of the table when it stores properties
 	seals        *Pattern   // the pattern whose Transform authenticates copies, nil for none
 }
 
@@ -308,6 +309,7 @@ func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 			*list = append(*list, p)
 		}
 	}
+	r.spills = r.spills || p.Transform != nil && p.Transform.Stage == driver.StageSpill
 	if p.Transform != nil && p.Transform.Authentication != nil {
 		r.seals = p
 	}

@@ -235,9 +235,9 @@ func (r *Engine) Preflight(ctx context.Context, w *Work) ([]tablerow.Row, error)
 	w.Begin()
 	w.Change.DryRun = true
 	d := &draft{set: r.NewSet(w)}
-	if err := r.preflight(ctx, w, d); err != nil {
+	if err := d.preflight(ctx, w); err != nil {
 		return nil, w.Located(err)
 	}
-	d.addRemovals()
+	d.addStale()
 	return d.Writes, nil
 }

@@ -122,7 +122,7 @@ func (o *Outside) site(key entity.Key) marks.Site {
 }
 
 // mark marks the copies that the present plan makes wrong, and acquires the keys that it takes, unless an attempt before has done just that.
-func (s *Set) mark(ctx context.Context) error {
+func (s *Set) mark(ctx context.Context, d *draft) error {
 	m, err := s.planMarks(ctx)
 	if err != nil || s.marking != nil && s.marking.serves(m) {
 		return err
@@ -130,6 +130,14 @@ func (s *Set) mark(ctx context.Context) error {
 	s.settle(ctx, marks.Refused, (*background.Tasks).Now) // a key that is not released would be refused to the next attempt
 	if len(m.members) == 0 {
 		return nil
+	}
+	if err := d.check(); err != nil { // what would be refused after the first row is marked
+		return s.locate(d, err)
+	}
+	for _, w := range m.works {
+		if err := w.checkOutside(); err != nil {
+			return w.Located(err)
+		}
 	}
 	m.id, m.term = tablerow.NewWriteID(), lease.Term{Since: time.Now(), Lasts: marks.Term, Cause: errMarkedTooLong}
 	var twice *marks.Site

@@ -33,8 +33,12 @@ func (r *Engine) rememberOutside(v EntityCopies, stored entity.Properties) []out
 	return list
 }
 
-// preflightOutside checks that the outside copies of a change can be stored, marked and settled.
-func (r *Engine) preflightOutside(w *Work) error {
+// checkOutside checks that the copies of a change in other partitions can be stored, marked and settled.
+func (w *Work) checkOutside() error {
+	r := w.engine
+	if w.Change.Kind == driver.ChangeDelete {
+		return nil
+	}
 	own := &tablerow.Row{Key: w.Change.Key, ETag: anyETag, WriteID: tablerow.AnyWriteID, Properties: w.Change.Stored,
 		Own: tablerow.Own{Incarnation: tablerow.AnyWriteID, Copies: string(r.copyNames)}}
 	for _, p := range r.Outside {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -28,15 +27,15 @@ type snapshot struct {
 
 // snapshotAfter returns the snapshot of an entity after a committed change, or nil if the entity's ETag is
 // unknown.
-func snapshotAfter(w *Work, next *core.State, etag azcore.ETag, writeID string) *snapshot {
+func snapshotAfter(w *Work, etag azcore.ETag) *snapshot {
 	if w.Change.Kind == driver.ChangeDelete {
 		return &snapshot{}
 	}
 	if etag == "" {
 		return nil
 	}
-	row := &tablerow.Row{Key: w.Change.Key, ETag: etag, WriteID: writeID, Properties: w.Change.Stored,
-		Own: tablerow.Own{Incarnation: next.Incarnation, Copies: next.Copies, Later: next.Carried}}
+	row := &tablerow.Row{Key: w.Change.Key, ETag: etag, WriteID: w.next.WriteID, Properties: w.Change.Stored,
+		Own: tablerow.Own{Incarnation: w.next.Incarnation, Copies: w.next.Copies, Later: w.next.Carried}}
 	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: row}
 }
 

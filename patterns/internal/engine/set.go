@@ -42,8 +42,8 @@ type Set struct {
 
 // companionRow is a row that a pattern has added beside companions.
 type companionRow struct {
-	write  tablerow.Row
-	number int // number of the change to which it belongs
+	write tablerow.Row
+	of    *Work // the change to which it belongs
 }
 
 // NewSet returns a set of changes of r's entities in one partition. If there are several, Error.Change is the
@@ -106,7 +106,7 @@ var errReplanned = errors.New("concurrent writers changed the entities that patt
 
 // runOnce is one attempt of Run, with at most one intent.
 func (s *Set) runOnce(ctx context.Context) error {
-	if !s.reachesOut() {
+	if !s.intends() {
 		return s.commit(ctx, nil)
 	}
 	if err := s.preflight(ctx); err != nil {
@@ -151,9 +151,9 @@ func (s *Set) completeAgain(ctx context.Context) error {
 // MaxAttempts of the first member's schema.
 func (s *Set) maxAttempts() int { return s.own[0].engine.Schema.MaxAttempts }
 
-// reachesOut reports whether members may have effects outside of the partition.
-func (s *Set) reachesOut() bool {
-	return slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.ReachesOut() })
+// intends reports whether members may have effects outside of the partition for which the set stores an intent.
+func (s *Set) intends() bool {
+	return slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.Intends() })
 }
 
 // Intent returns an intent that names every key outside of the partition that the set can touch. It omits
@@ -238,7 +238,7 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 // one of the caller's entities. intent names the effects that a plan may have; it is nil for a set that can
 // have no such effects.
 func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
-	s.prepared = s.prepared || slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.spills() })
+	s.prepared = s.prepared || slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.spills })
 	outcome := marks.Refused
 	defer func() { s.settle(ctx, outcome, (*background.Tasks).Do) }()
 	for attempt := 0; ; {
@@ -248,7 +248,7 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 		}
 		var etags []azcore.ETag
 		var writeID string
-		marked := s.mark(ctx)
+		marked := s.mark(ctx, d)
 		if err = marked; err == nil {
 			etags, writeID, err = s.table.CommitWithin(ctx, s.bounds(), s.own[0].Op, d.Writes...)
 		}
@@ -302,7 +302,7 @@ func (s *Set) bounds() core.Bounds {
 // stillNamed returns errReplanned if the intent does not cover the present plan: the plan touches a key that
 // the intent does not name, or would write a second blob under the same name.
 func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
-	if !s.reachesOut() {
+	if !s.intends() {
 		return nil
 	}
 	now, err := s.Intent(ctx)
@@ -310,7 +310,7 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 		return err
 	}
 	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // a new blob would get the name of the failed plan's blob
-		return w.engine.spills() && w.Change.Kind != driver.ChangeDelete && w.Change.Stored == nil
+		return w.engine.spills && w.Change.Kind != driver.ChangeDelete && w.Change.Stored == nil
 	})
 	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) {
 		return errReplanned
@@ -323,12 +323,11 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 	s.committed = true
 	s.etags = make([]azcore.ETag, len(s.own)+len(s.rows))
-	for i := range d.parts {
-		p := &d.parts[i]
-		w, etag := p.member, etags[p.first]
-		p.next.WriteID = writeID
-		w.handBack(p.next, etag)
-		w.after = snapshotAfter(w, p.next, etag, writeID)
+	for i, w := range s.members {
+		etag := etags[w.first]
+		w.next.WriteID = writeID
+		w.handBack(etag)
+		w.after = snapshotAfter(w, etag)
 		if w.written != nil {
 			w.written()
 		}
@@ -373,7 +372,7 @@ func (s *Set) locate(d *draft, err error) error {
 	return errs.Amend(err, func(e *entity.Error) {
 		e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0
 		if row >= 0 {
-			e.Change = d.of[row].number
+			e.Change = d.number(row)
 		}
 	})
 }
@@ -389,7 +388,7 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 	if failed < 0 {
 		return false, false
 	}
-	moved, w := Lost(err), d.of[failed].member
+	moved, w := Lost(err), d.of[failed]
 	switch m := &d.Writes[failed]; m.Role {
 	case tablerow.RoleShared:
 		return moved, false

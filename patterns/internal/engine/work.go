@@ -31,6 +31,9 @@ type Work struct {
 	after     *snapshot // the state that the transaction stored, nil if unknown
 	written   func()    // called after the commit, nil for nothing
 
+	first int         // index of the entity's own row in the present plan
+	next  *core.State // state of the entity after the present plan
+
 	companionOf string // the pattern that has added the change, "" for the caller's own
 	lent        any    // the copy of the entity that GetIn has last returned, nil after a pattern has staged it
 	edited      bool   // a pattern has replaced the entity by a copy that GetIn returned
