@@ -1,12 +1,16 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -15,7 +19,7 @@ import (
 )
 
 // elsewhere are the rules that no context drops, since they are about the order and the conditions of requests. The model in internal/models/marks drops them.
-const elsewhere = marks.ConfirmMissing | marks.CommitInTerm | marks.InsertOnce | marks.OneTransaction | marks.SettleUnderMark | marks.RowThenEntity | marks.RebuildAgain |
+const elsewhere = marks.ConfirmMissing | marks.CommitInTerm | marks.OneTransaction | marks.SettleUnderMark | marks.RebuildAgain |
 	marks.LeaveUnbuilt | marks.EveryWriter | marks.AskForMarked | marks.EvaluateAgain
 
 // TestMarkedRules: each rule that can be dropped is needed. A walk, or one order of requests, shows what goes wrong without it.
@@ -58,6 +62,7 @@ func TestMarkedRules(t *testing.T) {
 	}
 	for rule, order := range map[marks.Rules]func(*testing.T, *storagetest.Service, marks.Rules) error{
 		marks.FreshOnce: freshOnce, marks.LookBeforeRelease: lookBeforeRelease, marks.LeaveUnknown: leaveUnknown, marks.MarkDamage: markDamage,
+		marks.InsertOnce: insertOnce, marks.RowThenEntity: rowThenEntity,
 	} {
 		shown |= rule
 		t.Run(rule.String(), func(t *testing.T) {
@@ -127,18 +132,23 @@ func (l *lostForGood) Inject(call storagetest.Call) storagetest.Fault {
 		return nil
 	}
 	l.next++
-	return unanswered{}
+	return unanswered{func() {}, unrepeated{}}
 }
 
-type unanswered struct{}
+// unanswered is a request that is applied and returns an error.
+type unanswered struct {
+	then func() // before the error
+	err  error
+}
 
 func (unanswered) String() string { return "unanswered" }
 
-func (unanswered) Meet(_ storagetest.Call, _ *http.Request, send storagetest.Send) (*http.Response, error) {
+func (u unanswered) Meet(_ storagetest.Call, _ *http.Request, send storagetest.Send) (*http.Response, error) {
 	if resp, err := send(); err == nil {
 		resp.Body.Close()
 	}
-	return nil, unrepeated{}
+	u.then()
+	return nil, u.err
 }
 
 // unrepeated is an error of the network that the SDK does not retry.
@@ -191,6 +201,84 @@ func markDamage(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
 	}
 	harness.Check(t, <-repaired)
 	return c.right(t.Context(), s)
+}
+
+// insertOnce: an insert is applied and has no answer, and the card is deleted before the insert is sent again.
+func insertOnce(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
+	c := markedScene{}
+	c.begin(t, s)
+	inserts := 0
+	err := perform(t, s, rules, issues("a", "1"), storagetest.On(storagetest.InsertEntity, storagetest.If(func(storagetest.Call) bool {
+		inserts++
+		return inserts == 2 // the first is the mark
+	}, storagetest.Always(unanswered{then: func() { harness.Check(t, perform(t, s, 0, withdraws("a"), nothing)) }, err: errors.New("the answer is lost")}))))
+	if (err == nil) != rules.Has(marks.InsertOnce) {
+		t.Errorf("the insert was told %v", err)
+	}
+	return c.right(t.Context(), s)
+}
+
+// rowThenEntity: a card that wants a number finds the row that a dead change of another card has left. While it looks who has the number, that other card
+// takes it, and a further change of it marks the row and dies. Without the rule, it gets the answer to the other card that it would have got before it read the
+// row.
+func rowThenEntity(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
+	c := markedScene{cards: bothIdle}
+	c.begin(t, s)
+	marked := func() {
+		_, err := harness.Must[*desk](t)(openDesk(s)).cards.Table().Client().UpsertEntity(t.Context(),
+			fmt.Appendf(nil, `{"PartitionKey":%q,"RowKey":"1","_tpPartition":%q,"_tpPrimary":"b","_tpMark":"M"}`, deskIndex, deskPartition), nil)
+		harness.Check(t, err)
+	}
+	marked()
+	var early *http.Response
+	reads := 0
+	err := perform(t, s, 0, takes("a", "1"), storagetest.On(storagetest.GetEntity, storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
+		switch reads++; {
+		case reads == 2: // of the row, after the card's own
+			early = answerTo(t, s, "b")
+			return storagetest.Before("taking", func() {
+				harness.Check(t, perform(t, s, 0, takes("b", "1"), nothing))
+				marked()
+			})
+		case reads == 3 && rules.Has(marks.RowThenEntity):
+			return answered{early}
+		}
+		return nil
+	})))
+	if (err == nil) != rules.Has(marks.RowThenEntity) {
+		t.Errorf("the change was told %v", err)
+	}
+	return c.right(t.Context(), s)
+}
+
+// answerTo returns the service's answer to a read of a card.
+func answerTo(t *testing.T, s *storagetest.Service, row string) (answer *http.Response) {
+	t.Helper()
+	d := harness.Must[*desk](t)(openDesk(s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+		return harness.Transport(func(req *http.Request) (*http.Response, error) {
+			resp, err := inner.Do(req)
+			if err != nil {
+				return nil, err
+			}
+			content, err := io.ReadAll(resp.Body)
+			copied := *resp
+			resp.Body, copied.Body = io.NopCloser(bytes.NewReader(content)), io.NopCloser(bytes.NewReader(content))
+			answer = &copied
+			return resp, err
+		})
+	})))
+	_, err := d.cards.Get(t.Context(), cardKey(row))
+	harness.Check(t, err)
+	return answer
+}
+
+// answered is a request that is not sent, and has an answer of its own.
+type answered struct{ resp *http.Response }
+
+func (answered) String() string { return "answered" }
+
+func (a answered) Meet(storagetest.Call, *http.Request, storagetest.Send) (*http.Response, error) {
+	return a.resp, nil
 }
 
 // TestMargin: the model's margin is the part of the term that the lease of a change reserves.

@@ -296,7 +296,8 @@ func (s *Set) bounds() core.Bounds {
 	if s.marking == nil {
 		return core.Bounds{}
 	}
-	return core.Bounds{Term: s.marking.term, Once: slices.ContainsFunc(s.members, func(w *Work) bool { return w.Change.Kind == driver.ChangeInsert })}
+	once := !s.marking.rules.Has(marks.InsertOnce)
+	return core.Bounds{Term: s.marking.term, Once: once && slices.ContainsFunc(s.members, func(w *Work) bool { return w.Change.Kind == driver.ChangeInsert })}
 }
 
 // stillNamed returns errReplanned if the intent does not cover the present plan: the plan touches a key that
