@@ -173,12 +173,13 @@ func BenchmarkBulkOnService(b *testing.B) {
 			ours += elapsed(func() { load(repo) })
 			open(plain)
 			ceiling += elapsed(func() {
-				harness.Replay(b, harness.BareTransport(b), sent, 8, func(r *harness.Recorded, status int, answer []byte) {
-					gone := r.Method == http.MethodDelete && status == http.StatusNotFound // the message has another ID now
-					if !gone && (status >= 300 || bytes.Contains(answer, []byte("HTTP/1.1 4"))) {
-						b.Errorf("replay of %s %s answered %d: %s", r.Method, r.URL, status, answer)
-					}
-				})
+				for _, round := range inRounds(sent, name+"Staff") {
+					harness.Replay(b, harness.BareTransport(b), round, 8, func(r *harness.Recorded, status int, answer []byte) {
+						if status >= 300 || bytes.Contains(answer, []byte("HTTP/1.1 4")) {
+							b.Errorf("replay of %s %s answered %d: %s", r.Method, r.URL, status, answer)
+						}
+					})
+				}
 			})
 		}
 		for _, suffix := range suffixes {
@@ -189,4 +190,21 @@ func BenchmarkBulkOnService(b *testing.B) {
 	b.ReportMetric(float64(ceiling)/float64(ours), "of-replay")
 	b.ReportMetric(float64(requests)/float64(b.N), "requests")
 	b.ReportMetric(ours.Seconds()/float64(2*b.N), "s/bulk")
+}
+
+// inRounds divides the requests of a bulk insert: all rows in other partitions are marked, then all entities written, then all rows settled. A replay of
+// them in the order in which they were sent, several at once, would settle rows before it has marked them.
+func inRounds(sent []harness.Recorded, table string) (rounds [3][]harness.Recorded) {
+	for _, r := range sent {
+		round := 2
+		switch {
+		case bytes.Contains(r.Body, []byte(table)):
+			round = 1
+		case bytes.Contains(r.Body, []byte("_tpMark")):
+			round = 0
+		}
+		r.Body = ifMatch.ReplaceAll(r.Body, []byte("If-Match: *")) // the marks have other ETags now
+		rounds[round] = append(rounds[round], r)
+	}
+	return rounds
 }
