@@ -5,6 +5,7 @@
 // The packages below it:
 //
 //   - deferred: rows that are written under an intent: by a writer that returns before the closing read, by a worker, and by Rebuild
+//   - blobs: blobs that rows name, and the sweep of those that none names
 //   - fanout: holders of one partition that are read and written together
 //   - marks: copies that are marked before a commit and settled after it, without a queue; it calls the functions of internal/marks
 //   - holder: concurrent changes of a holder and of its source

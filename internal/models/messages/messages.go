@@ -206,9 +206,10 @@ type Protocol[W comparable, A any, As Array[A], Q any, PW In[W, A, As, Q, PA], P
 	Service func(w *W, q *Q) bool
 	// Before and After emit what no actor does, before and after the steps of the actors; nil for nothing.
 	Before, After func(w W, emit func(to W, who, what string))
-	// Wrong, Forbids and Show are those of models.Model.
+	// Wrong, Forbids, Quiet and Show are those of models.Model; nil for Quiet means World.Quiet.
 	Wrong   func(W) string
 	Forbids func(from, to W) string
+	Quiet   func(W) bool
 	Show    func(W) string
 }
 
@@ -219,8 +220,10 @@ func New[W comparable, A any, As Array[A], Q any, PW In[W, A, As, Q, PA], PA Of[
 
 // Walk visits every state that can be reached from a start.
 func (m *Protocol[W, A, As, Q, PW, PA]) Walk(start W) models.Result {
-	quiet := func(w W) bool { return PW(&w).world().Quiet() }
-	return models.Model[W]{Start: start, Next: m.next, Wrong: m.Wrong, Forbids: m.Forbids, Quiet: quiet, Show: m.Show, MaxStates: 20_000_000}.Walk()
+	if m.Quiet == nil {
+		m.Quiet = func(w W) bool { return PW(&w).world().Quiet() }
+	}
+	return models.Model[W]{Start: start, Next: m.next, Wrong: m.Wrong, Forbids: m.Forbids, Quiet: m.Quiet, Show: m.Show, MaxStates: 20_000_000}.Walk()
 }
 
 // next emits every state that one step can reach.
