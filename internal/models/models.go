@@ -4,15 +4,14 @@
 //
 // The packages below it:
 //
-//   - deferred: a writer that returns before the closing read; keys that it leaves to a worker under the same message
+//   - deferred: rows that are written under an intent: by a writer that returns before the closing read, by a worker, and by Rebuild
+//   - blobs: blobs that rows name, and the sweep of those that none names
 //   - fanout: holders of one partition that are read and written together
 //   - marks: copies that are marked before a commit and settled after it, without a queue; it calls the functions of internal/marks
-//   - rebuild: Rebuild, concurrent with writers and workers
 //   - holder: concurrent changes of a holder and of its source
 //   - outbox: a handler that is called after each commit
 //   - mover, archive: entities that move to another table or to a blob
 //   - messages: what all models but holder and marks share: messages, the actors that hold them, crashes and late requests
-//   - keys: the members of a change set and the rows of their keys, for deferred
 //   - moves: the ends of a move and its users, for mover and archive
 package models
 

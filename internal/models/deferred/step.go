@@ -1,22 +1,17 @@
 package deferred
 
-import (
-	"github.com/tablepatterns/tablepatterns/internal/models/keys"
-	"github.com/tablepatterns/tablepatterns/internal/models/messages"
-)
+import "github.com/tablepatterns/tablepatterns/internal/models/messages"
 
 // The steps of an actor, in the order of the protocol.
 const (
 	begins messages.Step = messages.First + iota // the caller, between two changes
 	reads
 	puts
-	prepares
 	commit
 	handles
 	looks
-	asks
-	acts
-	others // write the plain copies
+	counts
+	writes
 	again
 	forgets
 )
@@ -28,39 +23,60 @@ type act struct {
 	*base
 }
 
-// end ends the work of an actor. The caller goes on with its next change.
-func (c *World) end(w *world, i int) {
-	n := int(w.Actors[i].Change)
-	if w.End(i); i == caller && n+1 < len(c.changes) {
-		w.Begin(i, begins, n+1)
-	}
-}
-
-func (c *World) change(n int8) *keys.Change {
-	if n == rivals {
-		return &c.rival
+func (c *World) change(n int8) *change {
+	if n >= rivals {
+		return &c.rivals[n-rivals]
 	}
 	return &c.changes[n]
 }
 
+// end ends the work of an actor. The caller and the rival go on with their next change.
+func (c *World) end(w *world, i int) {
+	n := int(w.Actors[i].Change) + 1
+	switch w.End(i); {
+	case i == caller && n < len(c.changes):
+		w.Begin(i, begins, n)
+	case i == rival && n-rivals < len(c.rivals):
+		w.Begin(i, reads, n)
+	}
+}
+
 // service applies a request, and reports whether its conditions were met.
 func (c *World) service(w *world, q *request) bool {
-	r := &w.rows[q.key]
-	switch {
-	case q.kind == commits:
-		return w.entities.Commit(c.change(q.change), q.versions)
-	case q.kind == copies:
-		w.plain[q.key] = q.to.Version
-		return true
-	case q.etag && !q.same || !q.etag && !r.Claimed(q.from):
+	if q.commits {
+		return c.commits(w, q)
+	}
+	if c.has(w, q.row) == q.adds || !q.same && c.Keeps(ETags) {
 		return false
 	}
-	*r = q.to
-	for i := range w.Actors {
-		w.Actors[i].Wrote(q.key)
+	l := c.at(w, q.row)
+	l.rows ^= 1 << c.of(q.row)
+	if l.number = q.number - 1; q.adds {
+		l.number = q.number + 1
 	}
-	if w.Late.key == q.key {
+	for i := range w.Actors {
+		if p := &w.Actors[i]; p.At == writes && c.at(w, p.n) == l {
+			p.same = false
+		}
+	}
+	if w.Waits && c.at(w, w.Late.row) == l {
 		w.Late.same = false
+	}
+	return true
+}
+
+// commits makes a change in one transaction, and reports whether the ETags of all members are as read.
+func (c *World) commits(w *world, q *request) bool {
+	to := c.change(q.change).to
+	for e := range to {
+		if to[e] != out && !w.entities[e].same(q.seen[e]) {
+			return false
+		}
+	}
+	for e := range to {
+		if to[e] != out {
+			w.entities[e] = entity{w.entities[e].version + 1, to[e]}
+		}
 	}
 	return true
 }
@@ -83,11 +99,11 @@ func (c *World) processDies(w world, emit func(to world, who, what string)) {
 func (c *World) step(b *base) {
 	a := &act{c, b}
 	p := a.Actor()
-	if a.I != caller && a.From.Crashes > 0 && p.At > reads && !p.lostOnce {
+	if a.From.Crashes > 0 && p.At > puts && !p.expired {
 		a.Does("loses its lease", func(w *world, p *actor) {
 			w.Crashes--
 			w.Release(a.I)
-			if p.lostOnce = true; a.Keeps(Lease) || a.I >= rival {
+			if p.expired = true; a.Keeps(Lease) {
 				c.end(w, a.I)
 			}
 		})
@@ -101,180 +117,147 @@ func (c *World) step(b *base) {
 
 // waits reports whether the caller's next change waits for a background holder.
 func (a *act) waits(p *actor) bool {
-	for i := 1; i < rival; i++ {
-		if b := &a.From.Actors[i]; b.At != messages.Done && a.Keeps(Wait) && b.Members&a.change(p.Change).Members != 0 {
+	for i := 1; i < rival && a.I == caller && a.Keeps(Wait); i++ {
+		if b := &a.From.Actors[i]; b.At != messages.Done && b.Members&p.Members != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// writer makes the next request of a writer up to its transaction. If a request gets no answer, the writer gives up.
+// writer makes the next request of a writer up to its transaction.
 func (a *act) writer(p *actor) {
-	ch := a.change(p.Change)
-	gives := func(w *world, _ *actor) {
-		w.Release(a.I)
-		a.end(w, a.I)
-	}
 	switch p.At {
 	case begins:
-		if !a.waits(p) {
-			a.Does("begins a change", func(_ *world, p *actor) { p.At = reads })
-		}
+		a.Does("begins a change", func(_ *world, p *actor) { p.At = reads })
 	case reads:
-		a.Does("reads", func(w *world, p *actor) {
-			p.Plan(&w.entities, ch)
-			p.At = puts
-			for e := range w.own {
-				if a.I == caller && ch.Members&(1<<e) != 0 {
-					w.own[e] = 0
-				}
-			}
-		})
+		a.Does("reads", a.reads)
 	case puts:
 		a.Does("puts its message", func(w *world, p *actor) {
-			w.Put(a.I)
-			p.At, p.N = prepares, 0
-			a.prepared(p)
+			if a.Keeps(Intent) {
+				w.Put(a.I)
+			}
+			if p.At = commit; a.change(p.Change).job {
+				p.At, w.found = handles, true
+			}
 		})
-	case prepares:
-		q := request{kind: writes, key: ch.To[p.N], from: keys.Free(), to: keys.Reserved(p.N, p.Change)}
-		a.Sends("reserves", q, func(w *world, p *actor, ok bool) {
-			if !ok {
-				w.failed = w.failed || a.I == caller && a.alone(w) && a.rival.Members == 0
-				a.refused(w, p)
-				return
-			}
-			p.reserved = true
-			p.N++
-			a.prepared(p)
-		}, gives)
 	case commit:
-		q := request{kind: commits, change: p.Change, versions: p.Seen.Versions()}
-		a.Sends("commits", q, func(w *world, p *actor, ok bool) {
-			if !ok {
-				a.refused(w, p)
-				return
-			}
-			p.Committed(&w.entities)
-			for e := range w.own {
-				if a.I == caller && p.Members&(1<<e) != 0 {
-					w.own[e] = w.entities[e].Version
-				}
-			}
-			p.reserved = false
-			a.key(w, p, 0)
-		}, gives)
+		if a.waits(p) {
+			return
+		}
+		a.Sends("commits", request{commits: true, change: p.Change, seen: p.seen}, a.committed, unanswered)
 	}
 }
 
-// prepared makes the next member that takes a key the current one, or goes to the transaction.
-func (a *act) prepared(p *actor) {
+// unanswered makes the actor send its write again.
+func unanswered(_ *world, p *actor) { p.Unsure = true }
+
+// reads names the rows that the members have before or after the change, but not both; a job names those that are wrong.
+func (a *act) reads(w *world, p *actor) {
 	ch := a.change(p.Change)
-	for ; p.N < 2; p.N++ {
-		if to := ch.To[p.N]; to >= 0 && to != p.Seen[p.N].Key {
+	p.seen, p.At = w.entities, puts
+	next := w.entities
+	for e, to := range ch.to {
+		if ch.job || to != out {
+			p.Members |= 1 << e
+		}
+		if to != out {
+			next[e].parent = to
+		}
+		if a.I == caller && to != out {
+			w.own[e] = 0
+		}
+	}
+	for row := range int8(2 * parents) {
+		before := a.needs(&p.seen, row)
+		if ch.job && a.has(w, row) != before || !ch.job && a.needs(&next, row) != before {
+			p.Keys |= 1 << row
+		}
+	}
+	if p.Keys == 0 {
+		w.found = w.found || ch.job
+		a.end(w, a.I)
+	} else if ch.job {
+		p.seen = [2]entity{}
+	}
+}
+
+// committed begins to write the rows after the transaction. A change that was refused has prepared nothing; but if an earlier attempt
+// got no answer, that may have been applied, or may arrive later.
+func (a *act) committed(w *world, p *actor, ok bool) {
+	if !ok {
+		a.ends(w, p)
+		return
+	}
+	for e := range p.seen {
+		if p.Members&(1<<e) == 0 {
+			continue
+		}
+		if p.seen[e] = w.entities[e]; a.I == caller {
+			w.own[e] = w.entities[e].version
+		}
+	}
+	p.open = p.Members
+	a.row(w, p, 0)
+}
+
+// leaves reports whether an actor is a writer that leaves the second pattern to workers.
+func (a *act) leaves(p *actor) bool { return a.async && !p.Worker && !a.change(p.Change).job }
+
+const first = 1<<parents - 1 // the rows of the first pattern
+
+// row goes to the first row from n on of a member that may have changed, or to what comes after the rows.
+func (a *act) row(w *world, p *actor, n int8) {
+	rows := p.Keys
+	if a.leaves(p) {
+		rows &= first
+	}
+	p.has, p.number, p.same = false, 0, false
+	for ; n < 2*parents; n++ {
+		named := rows&(1<<n) != 0 || !a.Keeps(Named) && a.needs(&p.seen, n)
+		if named && p.open&(1<<a.of(n)) != 0 {
+			p.n, p.At = n, looks
 			return
 		}
 	}
-	p.At, p.N = commit, 0
-}
-
-// refused ends a change that was not made: if it has reserved keys, the writer handles the message.
-func (a *act) refused(w *world, p *actor) {
-	if !p.reserved {
-		w.Messages[p.Message] = messages.Message{}
-		a.end(w, a.I)
-		return
-	}
-	w.Handle(a.I, handles)
-	p.lostOnce = true
-}
-
-// key goes to the first named key from k on, then to the plain copies, then to the closing read.
-func (a *act) key(w *world, p *actor, k int8) {
-	named := p.Keys
-	if p.rest {
-		named = 0
-	}
-	if p.At = looks; p.Next(named, k) {
-		return
-	}
-	p.N, p.At = 0, again
-	switch returns := a.I == caller && !p.lostOnce; {
-	case a.marker && p.Members&(1<<x) != 0 && returns: // the writer returns, and a worker does the rest
-		w.markers[p.Message] = marker{(p.Seen[x].Key != keys.NoKey || !a.Keeps(Present)) && !p.Unsure, p.Seen[x]}
-		w.Release(a.I)
-		a.end(w, a.I)
-	case a.marker && p.Members&(1<<x) != 0:
-		p.At = others
-		p.plainKey()
-	case returns: // the writer returns, and its background holder goes on
-		b := *p
-		if b.late = !a.Keeps(Release); b.late {
-			b.At = looks
-			b.Next(b.Keys, 0)
+	p.n, p.At = 0, again
+	switch {
+	case a.leaves(p): // a worker reads the members again
+		if w.Release(a.I); !a.Keeps(Whole) {
+			w.Messages[p.Message].Keys &^= first
 		}
-		w.Actors[1+p.Change] = b
+		a.end(w, a.I)
+	case a.I == caller: // the writer returns, and its background holder goes on
+		w.Actors[1+p.Change] = *p
 		a.end(w, a.I)
 	}
 }
 
-// plainKey goes to the first named plain copy from N on, or to the closing read.
-func (p *actor) plainKey() {
-	if !p.Next(p.Keys, p.N) {
-		p.N, p.At = 0, again
-	}
-}
-
-// holder makes the next request of a process that handles a message. It sends a write again that got no answer.
+// holder makes the next request of a process that handles a message.
 func (a *act) holder(p *actor) {
-	resends := func(_ *world, p *actor) { p.Unsure = true }
 	switch p.At {
 	case handles:
-		a.Does("reads a member", func(w *world, p *actor) {
-			if _, _, last := p.Read(&w.entities); last {
-				m := w.markers[p.Message]
-				p.rest = p.rest || m.is && (same(m.of, p.Seen[x]) || !a.Keeps(Whole))
-				p.Taken = false
-				a.key(w, p, 0)
-			}
+		a.Does("reads the members", func(w *world, p *actor) {
+			p.seen, p.open = w.entities, p.Members
+			a.row(w, p, 0)
 		})
 	case looks:
-		a.Does("looks at a key", func(w *world, p *actor) {
-			p.Look(&w.rows)
-			switch _, does, plain := a.decide(p); {
-			case !does:
-				a.key(w, p, p.N+1)
-			case plain:
-				p.At = asks
-			default:
-				p.At = acts
+		a.Does("reads a row", func(w *world, p *actor) {
+			if p.has = a.has(w, p.n); p.has == a.needs(&p.seen, p.n) {
+				a.row(w, p, p.n+1)
+				return
 			}
+			p.At = counts
 		})
-	case asks:
-		a.Does("reads the owner again", func(w *world, p *actor) {
-			if p.At = acts; w.entities[p.There.Owner].Key == p.N {
-				a.key(w, p, p.N+1)
+	case counts:
+		a.Does("reads the number", func(w *world, p *actor) { p.number, p.same, p.At = a.at(w, p.n).number, true, writes })
+	case writes:
+		q := request{row: p.n, adds: !p.has, number: p.number, same: p.same}
+		a.Sends("writes a row and the number", q, func(w *world, p *actor, ok bool) {
+			if p.has, p.number, p.same, p.At = false, 0, false, looks; ok {
+				a.row(w, p, p.n+1)
 			}
-		})
-	case acts:
-		to, _, plain := a.decide(p)
-		q := request{kind: writes, key: p.N, from: p.There, to: to, etag: plain, same: p.Same}
-		a.Sends("writes a key", q, func(w *world, p *actor, ok bool) {
-			p.There, p.Same, p.At = keys.Row{}, false, looks
-			if ok {
-				a.key(w, p, p.N+1)
-			}
-		}, resends)
-	case others:
-		q := request{kind: copies, key: p.N}
-		if p.Seen[x].Key == p.N {
-			q.to.Version = p.Seen[x].Version
-		}
-		a.Sends("writes a plain copy", q, func(_ *world, p *actor, _ bool) {
-			p.N++
-			p.plainKey()
-		}, resends)
+		}, unanswered)
 	case again:
 		a.Does("reads a member again", a.readsAgain)
 	case forgets:
@@ -282,33 +265,31 @@ func (a *act) holder(p *actor) {
 	}
 }
 
-// readsAgain goes round if a member has changed since it was read.
+// readsAgain reads the next member that may have changed. After the last one, the actor goes round for those that have changed.
 func (a *act) readsAgain(w *world, p *actor) {
-	switch was, is, last := p.Read(&w.entities); {
-	case !same(was, is) && (a.Keeps(Again) || a.I >= rival):
-		p.To(handles)
-		p.Taken, p.late, p.rest = false, false, p.rest && !a.Keeps(Whole)
-	case last:
-		p.To(forgets)
+	for p.open&(1<<p.n) == 0 {
+		p.n++
+	}
+	was := p.seen[p.n]
+	if p.seen[p.n] = w.entities[p.n]; was.same(p.seen[p.n]) || !a.Keeps(Again) {
+		p.open &^= 1 << p.n
+	}
+	if p.n++; p.open>>p.n != 0 {
+		return
+	}
+	if p.n, p.At = 0, forgets; p.open != 0 {
+		a.row(w, p, 0)
 	}
 }
 
-// ends deletes the message, or makes it visible if a key belongs to another entity or a write got no answer. A background holder
-// without its lease leaves it alone, since another process holds it.
+// ends deletes the message, or leaves it to a worker if a write or the commit got no answer. A holder without its lease leaves it alone.
 func (a *act) ends(w *world, p *actor) {
 	switch {
-	case p.lostOnce && a.I > caller && a.I < rival:
-	case p.Taken || p.Unsure && a.Keeps(Unsure):
+	case p.expired:
+	case p.Unsure && a.Keeps(Unsure):
 		w.Release(a.I)
 	default:
-		w.Messages[p.Message], w.markers[p.Message] = messages.Message{}, marker{}
+		w.Messages[p.Message] = messages.Message{}
 	}
 	a.end(w, a.I)
-}
-
-// decide is keys.Holder.Decide, except that a writer without the rule Release leaves the removals to its background holder.
-func (a *act) decide(p *actor) (to keys.Row, does, plain bool) {
-	to, does, plain = p.Decide()
-	later := a.I == caller && !a.Keeps(Release) && to.Owner == keys.Nobody
-	return to, does && !later, plain
 }

@@ -38,7 +38,7 @@ const (
 
 // Intent is what a message names. A model uses the fields that it needs.
 type Intent struct {
-	Change  int8  // the number of the change; the message has the same number, except that of Repair in package passing
+	Change  int8  // the number of the change; the message has the same number
 	Members uint8 // the members of the change set
 	Keys    uint8 // the keys, lists or holders outside of the partition
 	Fresh   uint8 // those of them that the change adds
