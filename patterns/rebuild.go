@@ -44,7 +44,6 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 // rebuild is one run of Rebuild.
 type rebuild struct {
 	*verifier               // reads entities and compares copies
-	always    bool          // write every entity, since a pattern of the run cannot report what it stores
 	slots     chan struct{} // one element for each entity or set that is being written
 
 	state  rebuildState
@@ -100,9 +99,7 @@ func newRebuild(r *engine.Engine, o *JobOptions) (*rebuild, error) {
 	b := &rebuild{verifier: v, slots: make(chan struct{}, v.options.Concurrency)}
 	for _, p := range r.Patterns {
 		switch named := slices.Contains(v.options.Patterns, p.Name); {
-		case !v.chosen(p.Name) || p.Audit != nil:
-		case p.Rows != nil || p.Companions != nil:
-			b.always = true
+		case !v.chosen(p.Name) || p.Audit != nil || p.Totals != nil:
 		case named && p.Copies == nil && p.Outside == nil:
 			return nil, errs.Wiringf(op, r.Table.Name(), "pattern %q stores no copies or facts to fill; remove it from JobOptions.Patterns", p.Name)
 		}
@@ -136,7 +133,10 @@ func (s *rebuildState) parse(token, run string, ranges []rangescan.Range) error 
 // report's token is still the one before them.
 func (b *rebuild) run(ctx context.Context) error {
 	var told error
-	err := b.compareCopies(ctx)
+	err := b.totals(ctx, b.handTotals)
+	if err == nil {
+		err = b.compareCopies(ctx)
+	}
 	if err == nil {
 		told, err = b.pages(ctx)
 	}
@@ -146,6 +146,17 @@ func (b *rebuild) run(ctx context.Context) error {
 		}
 	}
 	return cmp.Or(err, told)
+}
+
+// handTotals counts numbers that were wrong, and passes those that could not be corrected to the caller.
+func (b *rebuild) handTotals(findings []*finding) error {
+	failed := slices.DeleteFunc(findings, func(f *finding) bool { return f.Repaired })
+	for _, f := range failed {
+		f.Err, f.NotRepaired = f.NotRepaired, nil
+	}
+	b.state.Report.Written += int64(len(findings) - len(failed))
+	b.state.Report.Failed += int64(len(failed))
+	return b.tell(failed, &b.state.Report.Findings)
 }
 
 // pages adds the pages to the report, in order. The scan yields a page after one of its readers has written

@@ -108,7 +108,7 @@ func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error)
 	lacks := make([]*lack, len(page))
 	for i, x := range page {
 		unlisted, err := b.unlisted(x)
-		lacks[i] = &lack{x: x, outside: map[string][]string{}, intended: map[string][]string{}, write: unlisted || b.always, err: err}
+		lacks[i] = &lack{x: x, outside: map[string][]string{}, intended: map[string][]string{}, write: unlisted, err: err}
 	}
 	for at := 1; at < len(b.areas); at++ {
 		a := &b.areas[at]

@@ -39,7 +39,11 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	ctx, span := (*core.Account)(r.Table.Account()).Telemetry().Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err = telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(err) }()
-	if err = v.run(pace.With(ctx, v.options.RowsPerSecond), phaseDone); err == nil {
+	paced := pace.With(ctx, v.options.RowsPerSecond)
+	if err = v.totals(paced, v.handTotals); err == nil {
+		err = v.run(paced, phaseDone)
+	}
+	if err == nil {
 		err = v.settleMarked(ctx)
 	}
 	report := v.report()
@@ -62,6 +66,16 @@ func (v *verifier) hand(ctx context.Context, findings []*finding) error {
 		err = told
 	}
 	return err
+}
+
+// handTotals passes numbers that are wrong to the caller.
+func (v *verifier) handTotals(findings []*finding) error {
+	for _, f := range findings {
+		if f.Repaired {
+			v.state.Repaired++
+		}
+	}
+	return v.tell(findings, &v.state.Findings)
 }
 
 // tell passes findings to the caller, and counts them.
