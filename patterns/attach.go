@@ -93,7 +93,7 @@ func (r *Repository[T]) release(n int) {
 
 // erased adapts an implementation to the engine, which does not know T.
 func erased[T any](p *driver.Implementation[T], table *core.Table) *engine.Pattern {
-	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last, Containers: opened(p.Containers)}
+	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last, Totals: p.Totals, Containers: opened(p.Containers)}
 	for _, t := range p.Tables {
 		e.Tables = append(e.Tables, (*core.Table)(t))
 	}

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -121,7 +123,8 @@ func TestRebuildGoesOnAfterMissingReferences(t *testing.T) {
 		}
 	}
 	p := &completing{refuses: &tables.Error{Kind: tables.ErrMissingReference}}
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p))
+	byName := intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return compoundkey.Int(p.ID, 3) }, nil) // because of which Rebuild writes the entities
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p, byName))
 	found, err := harness.Findings(ctx, repo.Rebuild, nil)
 	if err != nil || len(found) != 2 || found[0].Kind != patterns.Missing {
 		t.Errorf("%v, %v", found, err)

@@ -1,24 +1,18 @@
 package patterns
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
-	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/removing"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/rewriting"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/jobs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -65,129 +59,38 @@ type JobOptions struct {
 	// ErrInvalid.
 	Resume string
 
-	runFacts, openFacts int64 // overrides of the constants of the same names, for tests
-	pageSize            int   // of scans, 0 for the service's maximum, for tests
+	runFacts, openFacts int64 // jobs.Options.RunFacts and OpenFacts, for tests
+	pageSize            int   // jobs.Options.PageSize, for tests
 }
 
-// FindingKind says how a stored row or fact differs from what the entities require.
-type FindingKind uint8
+// options returns the options of a job; nil for nil.
+func (o *JobOptions) options() *jobs.Options {
+	if o == nil {
+		return nil
+	}
+	return &jobs.Options{Partitions: o.Partitions, Patterns: o.Patterns, Concurrency: o.Concurrency, RowsPerSecond: o.RowsPerSecond, Lag: o.Lag, Rows: o.Rows,
+		DryRun: o.DryRun, Found: o.Found, Progress: o.Progress, Resume: o.Resume, RunFacts: o.runFacts, OpenFacts: o.openFacts, PageSize: o.pageSize}
+}
+
+// The names of package entity that the jobs use.
+type (
+	// Finding is one difference between what is stored and what the entities require, or one entity that a job could not process.
+	Finding = entity.Finding
+	// FindingKind says how a stored row or fact differs from what the entities require.
+	FindingKind = entity.FindingKind
+)
 
 // The kinds of finding.
 const (
-	// Missing: an entity requires a row or fact that is absent, or that belongs to another entity.
-	Missing FindingKind = iota
-	// Spurious: a row or fact is stored that no entity requires.
-	Spurious
-	// Different: a row or fact is stored with other content than its entity requires.
-	Different
-	// Undecodable: an entity, or what a pattern stores, cannot be read, so the correct state is unknown.
-	Undecodable
+	Missing     = entity.Missing
+	Spurious    = entity.Spurious
+	Different   = entity.Different
+	Undecodable = entity.Undecodable
 )
 
-// String returns the kind's name.
-func (k FindingKind) String() string {
-	return [...]string{"missing", "spurious", "different", "undecodable"}[k]
-}
-
-// Finding is one difference between what is stored and what the entities require, or one entity that a job could not
-// process. Err says why.
-type Finding struct {
-	Kind     FindingKind
-	Pattern  string     // "" for the entity's own rows, and if unknown
-	Table    string     // table of the row; "" if only the pattern knows, as for lists and blobs
-	Location string     // a row key in the entity's partition; or a partition key, a tab and a row key; or the pattern's own notation; "" for a whole entity
-	Entity   tables.Key // the entity that requires the row or fact, or to which it says that it belongs
-	Err      error      // details, or nil
-
-	// Repaired reports that Repair has repaired the finding, or that RemoveUnattached has removed the row.
-	Repaired bool
-	// NotRepaired is why Repair has not repaired the finding: for example ErrDuplicate if two entities require
-	// one key, ErrConflict if concurrent writers changed the rows at every attempt, or the decoding error of a
-	// row that cannot be decoded. It is nil in a dry run and in other jobs.
-	NotRepaired error
-}
-
-// String formats the finding in one line.
-func (f Finding) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: ", f.Kind)
-	if f.Pattern != "" {
-		fmt.Fprintf(&b, "%s ", f.Pattern)
-	}
-	if f.Location != "" {
-		fmt.Fprintf(&b, "%q ", f.Location)
-	}
-	if f.Table != "" {
-		fmt.Fprintf(&b, "in %s ", f.Table)
-	}
-	fmt.Fprintf(&b, "of (%q, %q)", f.Entity.Partition, f.Entity.Row)
-	if f.Err != nil {
-		fmt.Fprintf(&b, ": %v", f.Err)
-	}
-	switch {
-	case f.Repaired:
-		b.WriteString("; repaired")
-	case f.NotRepaired != nil:
-		fmt.Fprintf(&b, "; not repaired: %v", f.NotRepaired)
-	}
-	return b.String()
-}
-
-const (
-	// The names of the jobs in errors.
-	opVerify  = "Verify"
-	opRepair  = "Repair"
-	opRebuild = "Rebuild"
-	opRemove  = "RemoveUnattached"
-
-	defaultConcurrency = 8               // of JobOptions.Concurrency
-	defaultLag         = 5 * time.Second // of JobOptions.Lag
-
-	// fewestTogether is the least number of findings that Repair repairs together. Fewer findings are repaired
-	// one by one, which costs little more.
-	fewestTogether = 4
-)
-
-// unused returns an error if a field is set that the job op does not use.
-func (o *JobOptions) unused(op string) error {
-	switch verifies, repairs := op == opVerify || op == opRepair, op == opRepair || op == opRemove; {
-	case o == nil:
-	case o.Patterns != nil && !verifies && op != opRebuild:
-		return fmt.Errorf("JobOptions.Patterns is set, and %s does not use it; leave it nil", op)
-	case o.DryRun && !repairs:
-		return fmt.Errorf("JobOptions.DryRun is set, and %s does not use it; leave it false", op)
-	case o.Lag != 0 && !verifies:
-		return fmt.Errorf("JobOptions.Lag is %v, and %s does not use it; leave it 0", o.Lag, op)
-	case o.Rows != 0 && !verifies:
-		return fmt.Errorf("JobOptions.Rows is %d, and %s does not use it; leave it 0", o.Rows, op)
-	}
-	return nil
-}
-
-// checked returns the options of a job with defaults set, and rejects invalid ones.
-func (o *JobOptions) checked(op string, attached []*engine.Pattern) (JobOptions, error) {
-	c := JobOptions{}
-	if err := o.unused(op); err != nil {
-		return c, err
-	}
-	if o != nil {
-		c = *o
-	}
-	if err := pace.Check("JobOptions", c.RowsPerSecond); err != nil {
-		return c, err
-	}
-	c.Lag = cmp.Or(c.Lag, defaultLag)
-	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
-	if c.Lag < 0 || c.Concurrency < 0 || c.Rows < 0 {
-		return c, fmt.Errorf("JobOptions.Lag is %v, Concurrency %d and Rows %d; none may be negative", c.Lag, c.Concurrency, c.Rows)
-	}
-	c.runFacts, c.openFacts = cmp.Or(c.runFacts, runFacts), cmp.Or(c.openFacts, openFacts)
-	var err error
-	if c.Partitions, err = pagejob.Partitions(c.Partitions); err != nil {
-		return c, err
-	}
-	c.Patterns, err = pagejob.Patterns(c.Patterns, attached)
-	return c, err
+// run runs Verify, Repair or Rebuild.
+func run(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tables.Report, error) {
+	return jobs.Run(ctx, r, op, o.options())
 }
 
 // RewriteJob is a job that rewrites entities that are stored in an old form, such as encryption.Reencrypt.
@@ -216,42 +119,11 @@ func Rewrite[T any](ctx context.Context, of driver.Host[T], job *RewriteJob, opt
 	if !ok {
 		return tables.Report{}, errs.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
 	}
-	r := own.engine
-	o, err := options.checked(job.Op, r.Patterns)
-	if err != nil {
-		return tables.Report{}, errs.Wiringf(job.Op, r.Table.Name(), "%w", err)
-	}
-	run := &rewriting.Rewriting{Kind: job.Kind, Pattern: job.Pattern, CountsAll: job.CountsAll, Concurrency: o.Concurrency,
+	rewriting := &jobs.Rewriting{Op: job.Op, Kind: job.Kind, Pattern: job.Pattern, Where: job.Where, CountsAll: job.CountsAll,
 		Outdated: func(row *tablerow.Row, whole bool) (outdated, known bool) {
 			return job.Outdated(row.Key, row.Properties, whole)
 		}}
-	pages := o.pages(job.Op, r)
-	pages.CountRead, pages.Options = job.CountsAll, fmt.Sprintf("%q", o.Partitions)
-	pages.Parts = []pagejob.Part{{Table: r.Table, Partitions: o.Partitions, Span: r.Primary.Span, Where: slices.Concat(r.Primary.Where, job.Where),
-		Keep: r.Owns}}
-	pages.Page = func(ctx context.Context, _ int, page []*tablerow.Row) error { return run.Process(ctx, pages, page) }
-	return pages.Run(ctx)
-}
-
-// pages returns a job that reads pages of rows, with these options.
-func (o *JobOptions) pages(op string, r *engine.Engine) *pagejob.Job {
-	job := &pagejob.Job{Op: op, Engine: r, Resume: o.Resume, Readers: o.Concurrency, RowsPerSecond: o.RowsPerSecond, Progress: o.Progress}
-	if o.Found != nil {
-		job.Found = func(p pagejob.Problem) error { return o.Found(findingOf(p)) }
-	}
-	return job
-}
-
-// findingOf converts a problem of a job into the Finding that the caller gets.
-func findingOf(p pagejob.Problem) Finding {
-	f := Finding{Kind: Different, Pattern: p.Pattern, Table: p.Table, Location: p.Location, Entity: p.Entity, Err: p.Err, Repaired: p.Removed}
-	switch {
-	case p.Undecodable:
-		f.Kind = Undecodable
-	case p.Spurious:
-		f.Kind = Spurious
-	}
-	return f
+	return rewriting.Run(ctx, own.engine, options.options())
 }
 
 // unattachedIn returns the patterns whose rows RemoveUnattached removes.
@@ -267,7 +139,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]*engine.Pattern, 
 		}
 		unattached := erased(&x, r.engine.Table)
 		if err == nil {
-			err = removing.Refuse(r.engine, unattached, all)
+			err = jobs.RefuseUnattached(r.engine, unattached, all)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("pattern %s: %w", nameOf(x.Name, i, p), err)
@@ -278,30 +150,4 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]*engine.Pattern, 
 		return nil, errors.New("no pattern is given; give those whose rows are to be removed, as they were declared")
 	}
 	return all, nil
-}
-
-// removeUnattached implements Repository.RemoveUnattached.
-func removeUnattached(ctx context.Context, r *engine.Engine, patterns []*engine.Pattern, options *JobOptions) (tables.Report, error) {
-	o, err := options.checked(opRemove, r.Patterns)
-	if err != nil {
-		return tables.Report{}, errs.Wiringf(opRemove, r.Table.Name(), "%w", err)
-	}
-	run := &removing.Removal{Engine: r, Patterns: patterns, Partitions: o.Partitions, Concurrency: o.Concurrency, DryRun: o.DryRun}
-	pages := o.pages(opRemove, r)
-	pages.Options = fmt.Sprintf("%q", o.Partitions)
-	for _, p := range patterns {
-		pages.Options += fmt.Sprintf(" %q", p.Name)
-	}
-	pages.Parts = []pagejob.Part{{Table: r.Table, Partitions: o.Partitions, Span: compoundkey.All(), Keep: run.Keep(r.Table, false)}}
-	elsewhere := run.Tables()
-	if run.Elsewhere() {
-		elsewhere = append(elsewhere, r.Table)
-	}
-	for _, table := range elsewhere {
-		pages.Parts = append(pages.Parts, pagejob.Part{Table: table, Span: compoundkey.All(), Keep: run.Keep(table, table.Same(r.Table))})
-	}
-	pages.Page = func(ctx context.Context, part int, page []*tablerow.Row) error {
-		return run.Process(ctx, pages, pages.Parts[part].Table, page)
-	}
-	return pages.Run(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/bulk"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/jobs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -196,7 +197,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 // rows. Each scan of more than 2 pages also makes the additional requests of Query.AllParallel. A run consists
 // of whole partitions, so it can have more rows.
 func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return audit(ctx, r.engine, opVerify, options)
+	return run(ctx, r.engine, jobs.Verify, options)
 }
 
 // Repair runs Verify, repairs each finding, and then gives it to JobOptions.Found with the result. If it cannot
@@ -226,7 +227,7 @@ func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables
 // transaction; for each intent 3 to recheck its findings and those of the intent; for
 // each finding that is repaired alone 2 to 5 to recheck it and those of one write of the entity, or 1 delete.
 func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return audit(ctx, r.engine, opRepair, options)
+	return run(ctx, r.engine, jobs.Repair, options)
 }
 
 // Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If
@@ -265,7 +266,7 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 // is complete. For up to 1,000 entities with a missing or wrong copy, the requests to read these copies and, twice, the entities, at most 1 for each
 // 1,000 rows of the index and 1 for each row, and 2 for each 100 rows of a partition that are written.
 func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return rebuildAll(ctx, r.engine, options)
+	return run(ctx, r.engine, jobs.Rebuild, options)
 }
 
 // RemoveUnattached removes the rows of patterns that were attached to the repository and no longer are. Make
@@ -299,7 +300,7 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 func (r *Repository[T]) RemoveUnattached(ctx context.Context, unattached []Pattern[T], options *JobOptions) (tables.Report, error) {
 	patterns, err := r.unattachedIn(unattached)
 	if err != nil {
-		return tables.Report{}, errs.Wiringf(opRemove, r.engine.Table.Name(), "%w", err)
+		return tables.Report{}, errs.Wiringf(jobs.Remove, r.engine.Table.Name(), "%w", err)
 	}
-	return removeUnattached(ctx, r.engine, patterns, options)
+	return jobs.RemoveUnattached(ctx, r.engine, patterns, options.options())
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/internal/background"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/eachof"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/jobs"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -368,25 +369,21 @@ func (r *Repository[T]) knowAll() {
 // Rows is set, since their values concern one repository. It skips repositories on a RunTimeTable.
 // Report.Estimate and ETA are 0.
 func (s *Store) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return s.runAll(ctx, opVerify, options, func(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
-		return audit(ctx, r, opVerify, o)
-	})
+	return s.runAll(ctx, jobs.Verify, options)
 }
 
 // Repair runs Repository.Repair for all repositories of the store; see Verify.
 func (s *Store) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return s.runAll(ctx, opRepair, options, func(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
-		return audit(ctx, r, opRepair, o)
-	})
+	return s.runAll(ctx, jobs.Repair, options)
 }
 
 // Rebuild runs Repository.Rebuild for all repositories of the store; see Verify.
 func (s *Store) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return s.runAll(ctx, opRebuild, options, rebuildAll)
+	return s.runAll(ctx, jobs.Rebuild, options)
 }
 
 // runAll runs a job on the store's repositories in the order of their names.
-func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run func(context.Context, *engine.Engine, *JobOptions) (tables.Report, error)) (tables.Report, error) {
+func (s *Store) runAll(ctx context.Context, op string, options *JobOptions) (tables.Report, error) {
 	o := JobOptions{}
 	if options != nil {
 		o = *options
@@ -399,7 +396,7 @@ func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run 
 	job.Run = func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error) {
 		here := o
 		here.Resume, here.Progress = resume, progress
-		return run(ctx, all[job.Names[repository]], &here)
+		return run(ctx, all[job.Names[repository]], op, &here)
 	}
 	return job.All(ctx)
 }

@@ -35,6 +35,7 @@
 // equals the number of rows, and the rows converge to the children as package eventual describes.
 //
 // Programs without the pattern do not count their changes. Recount corrects Count, ParentCount and Summary exactly, while writers continue.
+// Verify of the children's repository compares the rows of Count and Summary, and Repair and Rebuild correct them.
 // Verify and Repair of the children's repository check and correct the rows of Members, and Members.Recount the number.
 //
 // A Cache returns entities that are at most TTL old. While it reads them again, with one read for all callers,

@@ -229,7 +229,7 @@ func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int
 	if err != nil {
 		return 0, 0, err
 	}
-	a, before, err := recount[C](ctx, x.name, m.rows(), x.countKey(parent), countIn, setCount, func(ctx context.Context) (Aggregate, error) { return m.scan(ctx, parent) })
+	a, before, err := recount[C](ctx, x.name, m.rows(), x.countKey(parent), true, countIn, setCount, func(ctx context.Context) (Aggregate, error) { return m.scan(ctx, parent) })
 	return a.Count, countOrNone(before), err
 }
 

@@ -131,7 +131,7 @@ func (x *Summary[C]) Recount(ctx context.Context, partition, group string) (is A
 	if err != nil {
 		return Aggregate{}, nil, err
 	}
-	return k.recount(ctx, partition, group)
+	return k.recount(ctx, partition, group, true)
 }
 
 // Count stores the number of entities of each partition in a row of the partition, which is written in the entities'
@@ -170,7 +170,7 @@ func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64,
 	if err != nil {
 		return 0, 0, err
 	}
-	a, before, err := k.recount(ctx, partition, "")
+	a, before, err := k.recount(ctx, partition, "", true)
 	return a.Count, countOrNone(before), err
 }
 

@@ -34,7 +34,7 @@ type tally[C any] struct {
 
 func (x *tally[C]) implementation(host driver.Host[C]) driver.Implementation[C] {
 	k := &keeper[C]{x, host}
-	return driver.Implementation[C]{Name: x.name, Binding: &x.repository, Prior: k.prior, Rows: k.rows}
+	return driver.Implementation[C]{Name: x.name, Binding: &x.repository, Prior: k.prior, Rows: k.rows, Totals: &driver.Totals{Wrong: k.wrong, Agree: k.agree}}
 }
 
 // keeper is a tally together with its repository.
@@ -237,21 +237,21 @@ func (x *keeper[C]) total(ctx context.Context, key tables.Key, group string) (Ag
 	return a, nil
 }
 
-// recount adds up the entities of a group again, and corrects the group's row if its aggregate differs.
-func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Aggregate, was *Aggregate, err error) {
+// recount adds up the entities of a group again. If the group's row has another aggregate and write is set, it corrects the row.
+func (x *keeper[C]) recount(ctx context.Context, partition, group string, write bool) (is Aggregate, was *Aggregate, err error) {
 	key, err := x.key(partition, group)
 	if err != nil {
 		return Aggregate{}, nil, err
 	}
-	return recount[C](ctx, x.name, x.host.Table(), key, x.get, x.set, func(ctx context.Context) (Aggregate, error) {
+	return recount[C](ctx, x.name, x.host.Table(), key, write, x.get, x.set, func(ctx context.Context) (Aggregate, error) {
 		return x.total(ctx, key, group)
 	})
 }
 
-// recount reads a row, calls scan, and writes the result under the row's ETag if the row had another aggregate.
-// If both are equal, it reads the row again and, if the row has changed meanwhile, starts again: the scan may
+// recount reads a row, calls scan, and writes the result under the row's ETag if the row had another aggregate and write is set.
+// Otherwise it reads the row again and, if the row has changed meanwhile, starts again: the scan may
 // have seen only some of the changes. was is nil if the row had no valid aggregate.
-func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, get func(*tables.Entity) (Aggregate, bool),
+func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, write bool, get func(*tables.Entity) (Aggregate, bool),
 	set func(*tables.Entity, Aggregate), scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
 	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		row, err := readRow(ctx, table, key)
@@ -265,7 +265,7 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 		if is, err = scan(ctx); err != nil {
 			return false, err
 		}
-		if was != nil && is == *was {
+		if was != nil && is == *was || !write {
 			now, err := readRow(ctx, table, key)
 			if err == nil && now.ETag != row.ETag {
 				err = &tables.Error{Op: "Recount", Table: table.Name(), Key: key, Pattern: pattern, Kind: tables.ErrConflict, Err: errors.New("entities changed while they were counted; repeat Recount")}

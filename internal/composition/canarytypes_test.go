@@ -111,6 +111,9 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 		if p.Transform != nil {
 			values = append(values, *p.Transform)
 		}
+		if p.Totals != nil {
+			values = append(values, *p.Totals)
+		}
 		if p.Audit != nil {
 			values = append(values, *p.Audit)
 		}

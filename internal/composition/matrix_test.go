@@ -232,7 +232,10 @@ func (k *kit) carry(ctx context.Context, r *patterns.Repository[item], streams b
 func (k *kit) onward(ctx context.Context, r *patterns.Repository[item], a, b *item, replace, remove func(context.Context, *item) error) error {
 	key := r.KeyOf(a)
 	got, err := r.Get(ctx, key)
-	if err = errors.Join(err, sameItem(got, a), clean(ctx, r)); err != nil {
+	if err = errors.Join(err, sameItem(got, a), clean(ctx, r), k.atRest(ctx, r)); err != nil {
+		return err
+	}
+	if got, err = r.Get(ctx, key); err != nil { // which a job has written again
 		return err
 	}
 	b.Meta = got.Meta

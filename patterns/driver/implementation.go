@@ -104,6 +104,7 @@ type Implementation[T any] struct {
 	Transform *Transform[T] // properties rewritten on the way to and from storage
 	Layout    *Layout       // spreads an entity over several rows; at most one per repository
 	Audit     *Audit[T]     // lets Verify, Repair and Rebuild check what the pattern stores beside copies
+	Totals    *Totals       // lets them check the numbers that the pattern adds up from several entities
 
 	// Seals names properties that the pattern stores and that determine how the entity's other properties are
 	// decoded, such as type and version. An encryption pattern signs them.
@@ -362,6 +363,17 @@ type Audit[T any] struct {
 	// it starts again. Each write that makes an entity require the fact must change the ETag at the place, so
 	// that Remove detects the write.
 	Remove func(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error
+}
+
+// Totals lets Verify, Repair and Rebuild compare the numbers that a pattern adds up from several entities of a partition, such as a
+// count, with the entities. A pattern that stores such numbers needs both functions.
+type Totals struct {
+	// Wrong yields the keys of stored rows whose numbers seem to differ from what the entities add up to. It reads the entities once for
+	// many rows, and need not be exact while writers go on.
+	Wrong func(ctx context.Context, scope Scope) iter.Seq2[tables.Key, error]
+	// Agree adds up the entities of one of these rows again, while the row does not change. It returns what is wrong, nil for nothing or if
+	// that cannot be known. If write is set, it corrects the row under its ETag. err is why it could not; without wrong, it ends the job.
+	Agree func(ctx context.Context, row tables.Key, write bool) (wrong, err error)
 }
 
 // Fact is one thing that a pattern stores for one entity.

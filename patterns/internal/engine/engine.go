@@ -212,6 +212,7 @@ type Pattern struct {
 	Transform   *Transform
 	Layout      *driver.Layout
 	Audit       *Audit
+	Totals      *driver.Totals
 	Tables      []*core.Table // a nil element is the repository's own table
 	Containers  []stores.Entry
 }
@@ -334,6 +335,8 @@ func (p *Pattern) check() error {
 		return errors.New("its Layout lacks a function; set all")
 	case p.Audit != nil && (p.Audit.Expected == nil || p.Audit.List == nil || p.Audit.Read == nil):
 		return errors.New("its Audit lacks Expected, List or Read; set all three")
+	case p.Totals != nil && (p.Totals.Wrong == nil || p.Totals.Agree == nil):
+		return errors.New("its Totals lacks Wrong or Agree; set both")
 	}
 	return nil
 }

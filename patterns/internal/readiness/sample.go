@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
@@ -51,7 +52,7 @@ func sample(ctx context.Context, r *engine.Engine) error {
 		own = append(own, v.(*tablerow.Row))
 	}
 	var failures []error
-	for _, p := range append(append([]*engine.Pattern(nil), r.Copies...), r.Outside...) {
+	for _, p := range slices.Concat(r.Copies, r.Outside) {
 		failures = append(failures, sampleOf(ctx, r, p, own))
 	}
 	return errors.Join(failures...)

@@ -1,18 +1,18 @@
-package patterns
+package jobs
 
 import (
 	"context"
 	"errors"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // visit counts the facts that one row of the entities' table shows: what an entity requires, or what is stored.
-func (pg *page) visit(ctx context.Context, row *tablerow.Row) error {
+func (pg *factPage) visit(ctx context.Context, row *tablerow.Row) error {
 	pg.enter(row.Key.Partition)
 	switch {
 	case row.Problem != nil && row.Own.IsCopy:
@@ -23,7 +23,7 @@ func (pg *page) visit(ctx context.Context, row *tablerow.Row) error {
 		}
 	case row.Own.IsShared:
 	case row.Own.IsCopy:
-		owner := tables.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
+		owner := entity.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
 		if pg.nearby && pg.mine(owner) {
 			pg.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: pg.hash.row(row.Properties, nearMark(row.Own.Layout, row.WriteID, row.Own.Incarnation))}, false)
 		}
@@ -34,24 +34,24 @@ func (pg *page) visit(ctx context.Context, row *tablerow.Row) error {
 }
 
 // unreadable records a finding for a copy or other row of an entity if the row cannot be read.
-func (pg *page) unreadable(table *core.Table, row *tablerow.Row) {
-	owner := tables.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
+func (pg *factPage) unreadable(table *core.Table, row *tablerow.Row) {
+	owner := entity.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
 	if row.Own.Outside.Is {
 		owner.Partition = row.Own.Outside.Partition
 	}
 	if row.Own.IsShared || pg.mine(owner) {
-		pg.fail(Finding{Kind: Undecodable, Table: table.Name(), Location: row.Key.Row, Entity: owner, Err: row.Problem})
+		pg.fail(entity.Finding{Kind: entity.Undecodable, Table: table.Name(), Location: row.Key.Row, Entity: owner, Err: row.Problem})
 	}
 }
 
 // visitOutside records that a copy is stored.
-func (pg *page) visitOutside(at int, row *tablerow.Row) {
-	owner := tables.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}
+func (pg *factPage) visitOutside(at int, row *tablerow.Row) {
+	owner := entity.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}
 	if !pg.outside || !row.Own.Outside.Is || row.Own.IsShared || !pg.mine(owner) {
 		return
 	}
 	name, known := pg.areas[at].ownerName(row.Key)
-	if !known || !pg.chosen(name) {
+	if !known || !pg.compared(name) {
 		return
 	}
 	f := fact{site: site{at, driver.JoinKey(row.Key), owner}, digest: pg.hash.row(row.Properties, outsideMark(row))}
@@ -69,7 +69,7 @@ func (pg *page) visitOutside(at int, row *tablerow.Row) {
 }
 
 // stored counts copies of a pattern.
-func (pg *page) stored(pattern string, n stock) {
+func (pg *factPage) stored(pattern string, n stock) {
 	if pg.copies == nil {
 		pg.copies = stocks{}
 	}
@@ -90,7 +90,7 @@ func outsideMark(row *tablerow.Row) string {
 func versionMark(incarnation, version string) string { return incarnation + " " + version }
 
 // visitEntity counts the facts that an entity requires.
-func (pg *page) visitEntity(ctx context.Context, row *tablerow.Row) error {
+func (pg *factPage) visitEntity(ctx context.Context, row *tablerow.Row) error {
 	if !pg.mine(row.Key) {
 		return nil
 	}
@@ -103,16 +103,15 @@ func (pg *page) visitEntity(ctx context.Context, row *tablerow.Row) error {
 	}
 	if pg.first {
 		pg.entities++
-		pg.fail(Finding{Kind: Undecodable, Table: pg.r.Table.Name(), Entity: row.Key, Err: e.bad})
+		pg.fail(entity.Finding{Kind: entity.Undecodable, Table: pg.r.Table.Name(), Entity: row.Key, Err: e.bad})
 	}
 	if e.bad != nil {
 		return nil
 	}
 	pg.wantNear(e)
 	for at := 1; at < len(pg.areas) && pg.outside; at++ {
-		if pg.areas[at].auditor != nil {
+		if pg.areas[at].auditor != nil && pg.op != Rebuild {
 			pg.wantHeld(at, e)
-			continue
 		}
 		for _, p := range pg.areas[at].outside {
 			pg.wantOutside(at, p, e)
@@ -122,22 +121,22 @@ func (pg *page) visitEntity(ctx context.Context, row *tablerow.Row) error {
 }
 
 // fail records a finding for a row or fact that cannot be read. It records nothing if d.Err is nil, if the
-// run does not verify the pattern, or in a second scan, since the first scan has reported the finding.
-func (pg *page) fail(d Finding) {
-	if d.Err == nil || !pg.first || !pg.chosen(d.Pattern) {
+// run does not verify the pattern, in a second scan, since the first scan has reported the finding, or in Rebuild, whose pages report it.
+func (pg *factPage) fail(d entity.Finding) {
+	if d.Err == nil || !pg.first || pg.op == Rebuild || !pg.chosen(d.Pattern) {
 		return
 	}
-	pg.failures = append(pg.failures, &finding{Finding: d})
+	pg.found = append(pg.found, &finding{Finding: d})
 }
 
 // seenEntity is an entity according to one read of its own row.
 type seenEntity struct {
-	key         tables.Key
+	key         entity.Key
 	value       any // nil if the entity does not exist or cannot be read
 	row         *tablerow.Row
 	etag        string
 	writeID     string
-	stored      tables.Properties
+	stored      entity.Properties
 	incarnation string
 	bad         error // why the entity cannot be read
 	foreign     bool  // the row belongs to another type
@@ -160,43 +159,43 @@ func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy 
 
 // decode makes an entity from its own row. It returns an error only if a request for further rows or blobs
 // fails.
-func (v *verifier) decode(ctx context.Context, row *tablerow.Row) (*seenEntity, error) {
+func (j *job) decode(ctx context.Context, row *tablerow.Row) (*seenEntity, error) {
 	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Own.Incarnation}
 	switch {
 	case row.Problem != nil: // Schema.Where may compare the property that cannot be read
-		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
+		e.bad = &entity.Error{Kind: entity.ErrGarbled, Err: row.Problem}
 		return e, nil
-	case !v.r.Schema.Own.Meets(row.Key, row.Properties):
+	case !j.r.Schema.Own.Meets(row.Key, row.Properties):
 		e.foreign = true
 		return e, nil
 	case row.Lossy:
-		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: errors.New("a text has half of a surrogate pair, which its copies could not repeat; correct the text: see Meta.Lossy")}
+		e.bad = &entity.Error{Kind: entity.ErrGarbled, Err: errors.New("a text has half of a surrogate pair, which its copies could not repeat; correct the text: see Meta.Lossy")}
 		return e, nil
 	}
 	var err error
-	if v.r.Layout == nil && len(v.r.Transformers) == 0 {
-		e.value, e.stored, err = v.r.DecodePlain(row)
+	if j.r.Layout == nil && len(j.r.Transformers) == 0 {
+		e.value, e.stored, err = j.r.DecodePlain(row)
 	} else {
 		var now *tablerow.Row
-		if e.value, now, err = v.r.LoadStored(ctx, v.r.Table, row, nil, nil); now != nil {
+		if e.value, now, err = j.r.LoadStored(ctx, j.r.Table, row, nil, nil); now != nil {
 			e.row, e.stored, e.etag, e.writeID, e.incarnation = now, now.Properties, string(now.ETag), now.WriteID, now.Own.Incarnation
 		} else if err == nil {
 			return &seenEntity{key: row.Key}, nil // deleted since the row was read
 		}
 	}
 	switch {
-	case err == nil && v.r.Schema.Key(e.value) == row.Key:
+	case err == nil && j.r.Schema.Key(e.value) == row.Key:
 		return e, nil
-	case err == nil && !v.r.Schema.Own.Declared():
+	case err == nil && !j.r.Schema.Own.Declared():
 		e.value, e.foreign = nil, true // the row can be of another type, since the schema does not say which rows are entities
 		return e, nil
 	case err == nil:
 		err = errors.New("the entity is stored under another key than Schema.Key returns for it; insert it under that key and delete this row")
-	case errors.Is(err, tables.ErrConflict):
+	case errors.Is(err, entity.ErrConflict):
 		e.value, e.busy = nil, err
 		return e, nil
-	case !errors.Is(err, tables.ErrGarbled) && !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrWiring):
-		return nil, v.r.Primary.DecodeError(v.op, row.Key, err)
+	case !errors.Is(err, entity.ErrGarbled) && !errors.Is(err, entity.ErrInvalid) && !errors.Is(err, entity.ErrWiring):
+		return nil, j.r.Primary.DecodeError(j.op, row.Key, err)
 	}
 	e.value, e.bad = nil, err
 	return e, nil
@@ -213,13 +212,13 @@ func nearMark(layout, writeID, incarnation string) string {
 }
 
 // wantNear records the rows that an entity requires in its partition.
-func (pg *page) wantNear(e *seenEntity) {
+func (pg *factPage) wantNear(e *seenEntity) {
 	if !pg.nearby {
 		return
 	}
 	rows, refusals := nearRows(pg.r, e)
 	for _, refused := range refusals {
-		pg.fail(Finding{Kind: Undecodable, Pattern: refused.Pattern, Table: pg.r.Table.Name(), Entity: e.key, Err: refused.Err})
+		pg.fail(entity.Finding{Kind: entity.Undecodable, Pattern: refused.Pattern, Table: pg.r.Table.Name(), Entity: e.key, Err: refused.Err})
 	}
 	for i := range rows {
 		pg.count(&fact{site: site{nearArea, rows[i].Key.Row, e.key}, digest: pg.hash.row(rows[i].Properties, nearMark(rows[i].Own.Layout, e.writeID, e.incarnation))}, true)
@@ -228,9 +227,9 @@ func (pg *page) wantNear(e *seenEntity) {
 
 // nearRows returns the rows that follow from an entity, except its own first row. If an index's key function
 // rejects the entity, the index has no copy of it, and refusals has the error.
-func nearRows(r *engine.Engine, e *seenEntity) (rows []tablerow.Row, refusals []*tables.Error) {
+func nearRows(r *engine.Engine, e *seenEntity) (rows []tablerow.Row, refusals []*entity.Error) {
 	refuse := func(pattern string, err error) {
-		refusals = append(refusals, &tables.Error{Pattern: pattern, Err: err})
+		refusals = append(refusals, &entity.Error{Pattern: pattern, Err: err})
 	}
 	s := r.Spreading(e.stored)
 	if r.Layout != nil {
@@ -256,15 +255,15 @@ func nearRows(r *engine.Engine, e *seenEntity) (rows []tablerow.Row, refusals []
 }
 
 // wantOutside records the copies that an entity requires of one pattern.
-func (pg *page) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
-	if !pg.chosen(p.Name) {
+func (pg *factPage) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
+	if !pg.compared(p.Name) {
 		return
 	}
 	copies, err := engine.CopiesOf(e.value).Outside(p)
 	if pg.first {
 		pg.stored(p.Name, stock{Required: int64(len(copies))})
 	}
-	pg.fail(Finding{Kind: Undecodable, Pattern: p.Name, Table: pg.areas[at].table.Name(), Entity: e.key, Err: err})
+	pg.fail(entity.Finding{Kind: entity.Undecodable, Pattern: p.Name, Table: pg.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
 		f := fact{site: site{at, driver.JoinKey(copies[i].Key), e.key}}
 		f.digest = pg.hash.row(e.stored.Only(copies[i].Keep), e.mark(&copies[i]))
@@ -273,10 +272,10 @@ func (pg *page) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
 }
 
 // wantHeld records the facts that an entity requires of an auditor.
-func (pg *page) wantHeld(at int, e *seenEntity) {
+func (pg *factPage) wantHeld(at int, e *seenEntity) {
 	p := pg.areas[at].auditor
 	facts, err := p.Audit.Expected(e.value)
-	pg.fail(Finding{Kind: Undecodable, Pattern: p.Name, Entity: e.key, Err: err})
+	pg.fail(entity.Finding{Kind: entity.Undecodable, Pattern: p.Name, Entity: e.key, Err: err})
 	if err != nil {
 		return
 	}
@@ -286,11 +285,11 @@ func (pg *page) wantHeld(at int, e *seenEntity) {
 }
 
 // visitHeld counts a fact that an auditor has stored.
-func (pg *page) visitHeld(at int, held *driver.Fact) {
+func (pg *factPage) visitHeld(at int, held *driver.Fact) {
 	pg.rows++
 	p := pg.areas[at].auditor
 	if held.Err != nil {
-		pg.fail(Finding{Kind: Undecodable, Pattern: p.Name, Location: held.Place, Entity: held.Entity, Err: held.Err})
+		pg.fail(entity.Finding{Kind: entity.Undecodable, Pattern: p.Name, Location: held.Place, Entity: held.Entity, Err: held.Err})
 		return
 	}
 	if pg.outside && pg.mine(held.Entity) {

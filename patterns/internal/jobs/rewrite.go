@@ -1,45 +1,53 @@
-// Package rewriting is the job that writes entities again: it reads them page by page, and writes those of a
-// partition in change sets.
-package rewriting
+package jobs
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 )
 
 // Rewriting is a job that rewrites entities that are stored in an old form.
 type Rewriting struct {
+	Op      string
 	Kind    driver.ChangeKind
-	Pattern string // name of the pattern that the job is for, in reports
+	Pattern string             // name of the pattern that the job is for, in reports
+	Where   []entity.Condition // what every entity in the old form meets, nil for nothing
 	// Outdated reports whether an entity is stored in the old form, judging by the entity's own row. whole is
 	// true if the row has all stored properties; otherwise Outdated may return false as known.
 	Outdated func(row *tablerow.Row, whole bool) (outdated, known bool)
-	// AsStored makes the job write the stored properties unchanged, and skip entities of other types.
-	AsStored bool
-	// Forgets, with AsStored, is Again.Forgets of each entity.
-	Forgets []string
-	// Failed is called with each entity that the job skips; nil calls nothing.
-	Failed func(entity entity.Key)
 	// CountsAll makes the report count all entities as read, and those that need no write as unchanged.
 	// Otherwise it counts only the entities in the old form, as read.
-	CountsAll   bool
-	Concurrency int
+	CountsAll bool
 
-	job   *pagejob.Job
-	locks sharedlocks.Locks
+	asStored bool             // write the stored properties unchanged, and skip entities of other types
+	forgets  []string         // with asStored, Again.Forgets of each entity
+	skipped  func(entity.Key) // called with each entity that cannot be written; nil calls nothing
+}
+
+// Run runs the job.
+func (r *Rewriting) Run(ctx context.Context, e *engine.Engine, o *Options) (entity.Report, error) {
+	j, err := newJob(e, r.Op, o)
+	if err != nil {
+		return entity.Report{}, err
+	}
+	j.parts = []part{{table: e.Table, partitions: j.options.Partitions, span: e.Primary.Span, where: slices.Concat(e.Primary.Where, r.Where), row: keep(e.Owns),
+		process: func(ctx context.Context, p *page, _ rangescan.Range) error {
+			if r.CountsAll {
+				p.counts.Read = int64(len(p.rows))
+			}
+			return r.page(ctx, p, p.rows)
+		}}}
+	return j.run(ctx, phasePages, false)
 }
 
 // old is an entity in the old form.
@@ -54,79 +62,64 @@ type old struct {
 	done    bool
 }
 
-// Process writes the entities of a page that are in the old form.
-func (r *Rewriting) Process(ctx context.Context, job *pagejob.Job, page []*tablerow.Row) error {
-	r.job = job
-	most := len(page)
-	if pagejob.Heavy(job.Engine) {
-		most = r.Concurrency
+// page writes those of some entities of a page that are in the old form.
+func (r *Rewriting) page(ctx context.Context, p *page, rows []*tablerow.Row) error {
+	most := len(rows)
+	if heavy(p.r) {
+		most = p.options.Concurrency
 	}
-	for some := range slices.Chunk(page, max(most, 1)) {
-		if err := r.process(ctx, some); err != nil {
+	for some := range slices.Chunk(rows, max(most, 1)) {
+		if err := (&rewritten{r, p}).process(ctx, some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// process writes the entities of a page that are in the old form. It holds all of them in memory.
-func (r *Rewriting) process(ctx context.Context, page []*tablerow.Row) error {
-	var mu sync.Mutex
-	var all []*old
-	err := pagejob.Each(ctx, r.Concurrency, page, func(ctx context.Context, row *tablerow.Row) error {
-		x, err := r.load(ctx, row)
-		if x != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, x)
-		}
+// rewritten is a page of a rewriting.
+type rewritten struct {
+	*Rewriting
+	*page
+}
+
+// process writes the entities of some rows that are in the old form. It holds all of them in memory.
+func (r *rewritten) process(ctx context.Context, rows []*tablerow.Row) error {
+	all := make([]*old, len(rows))
+	at := make([]int, len(rows))
+	for i := range rows {
+		at[i] = i
+	}
+	err := eachSlot(ctx, r.job, at, func(ctx context.Context, i int) (err error) {
+		all[i], err = r.load(ctx, rows[i])
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	groups, alone := r.group(inOrder(page, all))
-	err = pagejob.Each(ctx, r.Concurrency, groups, func(ctx context.Context, set []*old) error {
-		err := r.writeSet(ctx, set)
-		mu.Lock()
-		defer mu.Unlock()
+	sets, alone := r.group(slices.DeleteFunc(all, func(x *old) bool { return x == nil }))
+	err = eachSlot(ctx, r.job, sets, r.writeSet)
+	for _, set := range sets {
 		for _, x := range set {
 			if !x.done {
 				alone = append(alone, x)
 			}
 		}
-		return err
-	})
+	}
 	if err != nil {
 		return err
 	}
-	return pagejob.Each(ctx, r.Concurrency, alone, r.writeAlone)
-}
-
-// inOrder sorts entities in the order of their rows on the page.
-func inOrder(page []*tablerow.Row, all []*old) []*old {
-	byKey := make(map[entity.Key]*old, len(all))
-	for _, x := range all {
-		byKey[x.key] = x
-	}
-	sorted := all[:0]
-	for _, row := range page {
-		if x := byKey[row.Key]; x != nil {
-			sorted = append(sorted, x)
-		}
-	}
-	return sorted
+	return eachSlot(ctx, r.job, alone, r.writeAlone)
 }
 
 // load makes the entity of a row. It returns nil if the entity need not be written or cannot be read.
-func (r *Rewriting) load(ctx context.Context, row *tablerow.Row) (*old, error) {
+func (r *rewritten) load(ctx context.Context, row *tablerow.Row) (*old, error) {
 	outdated, known := r.Outdated(row, row.Own.Layout == "")
 	known = known && row.Problem == nil
 	if known && !outdated {
 		r.unchanged()
 		return nil, nil
 	}
-	v, now, err := r.job.Engine.LoadStored(ctx, r.job.Engine.Table, row, nil, nil)
+	v, now, err := r.r.LoadStored(ctx, r.r.Table, row, nil, nil)
 	switch {
 	case err == nil && v == nil:
 		return nil, nil // deleted since the page was read
@@ -140,19 +133,19 @@ func (r *Rewriting) load(ctx context.Context, row *tablerow.Row) (*old, error) {
 	if err != nil {
 		return nil, r.giveUp(ctx, row.Key, err)
 	}
-	if r.AsStored && r.job.Engine.Schema.Key(v) != row.Key {
+	if r.asStored && r.r.Schema.Key(v) != row.Key {
 		return nil, nil
 	}
 	x := &old{value: v, row: now, key: row.Key, rows: r.rowsOf(now)}
 	for _, p := range now.Properties {
-		x.size += (1 + len(r.job.Engine.Copies)) * edm.PropertySize(p.Name, edm.Value(p.Value))
+		x.size += (1 + len(r.r.Copies)) * edm.PropertySize(p.Name, edm.Value(p.Value))
 	}
 	return x, nil
 }
 
 // rowsOf estimates the rows of an entity in its partition.
-func (r *Rewriting) rowsOf(row *tablerow.Row) int {
-	e, n := r.job.Engine, 1
+func (r *rewritten) rowsOf(row *tablerow.Row) int {
+	e, n := r.r, 1
 	if e.Layout != nil && row.Own.Layout != "" {
 		further, _ := e.Layout.Layout.Versions(row.Own.Layout) // reading the entity has validated the directory
 		n += len(further)
@@ -160,15 +153,15 @@ func (r *Rewriting) rowsOf(row *tablerow.Row) int {
 	return n * (1 + len(e.Copies))
 }
 
-func (r *Rewriting) unchanged() {
+func (r *rewritten) unchanged() {
 	if r.CountsAll {
-		r.job.Add(func(p *entity.Report) { p.Unchanged++ })
+		r.add(func(p *entity.Report) { p.Unchanged++ })
 	}
 }
 
-func (r *Rewriting) read() {
+func (r *rewritten) read() {
 	if !r.CountsAll {
-		r.job.Add(func(p *entity.Report) { p.Read++ })
+		r.add(func(p *entity.Report) { p.Read++ })
 	}
 }
 
@@ -178,13 +171,13 @@ const mostBytes = 2 << 20
 
 // group divides entities into change sets, each of one partition. It returns an entity that is the only one of
 // its set in alone.
-func (r *Rewriting) group(all []*old) (groups [][]*old, alone []*old) {
+func (r *rewritten) group(all []*old) (groups [][]*old, alone []*old) {
 	type open struct{ at, room, size int }
 	last := map[string]open{} // the last set of a partition, and the rows and bytes for which it has room
 	for _, x := range all {
 		set, known := last[x.key.Partition]
 		if !known || set.room < x.rows || set.size < x.size {
-			set = open{len(groups), r.job.Engine.BulkRows(), mostBytes}
+			set = open{len(groups), r.r.BulkRows(), mostBytes}
 			groups = append(groups, nil)
 		}
 		set.room -= x.rows
@@ -205,15 +198,15 @@ func (r *Rewriting) group(all []*old) (groups [][]*old, alone []*old) {
 
 // writeSet writes a set, each entity under its own ETag, and leaves out the entities because of which the
 // service refuses the set. It sets done of those that it has written.
-func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
+func (r *rewritten) writeSet(ctx context.Context, set []*old) error {
 	write := func(set []*old) error {
-		err := r.locked(ctx, set, func() error { return r.commit(ctx, set) })
+		err := r.locked(ctx, r.sharedOf(set), func() error { return r.commit(ctx, set) })
 		for _, x := range set {
 			x.done = err == nil
 			x.unknown = errors.Is(err, entity.ErrUnknownOutcome)
 		}
 		if err == nil {
-			r.job.Add(func(p *entity.Report) { p.Written += int64(len(set)) })
+			r.add(func(p *entity.Report) { p.Written += int64(len(set)) })
 		}
 		return err
 	}
@@ -222,7 +215,7 @@ func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 		Refused: func(err error, set []*old) int {
 			if e := engine.AsError(err); e != nil && e.Change <= len(set) {
 				x := set[max(e.Change-1, 0)]
-				x.stale = e.Change > 0 && pagejob.Retryable(ctx, err)
+				x.stale = e.Change > 0 && retryable(ctx, err)
 				return e.Change - 1
 			}
 			return -1
@@ -237,63 +230,56 @@ func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 	return err
 }
 
-// locked calls write while no other goroutine of the job writes a row that the entities of set share with other
-// entities.
-func (r *Rewriting) locked(ctx context.Context, set []*old, write func() error) error {
-	var names []string
+// sharedOf returns the names of the locks for the rows that entities share with others.
+func (r *rewritten) sharedOf(set []*old) (names []string) {
 	for _, x := range set {
-		names = append(names, r.job.Engine.SharedBy(x.key, x.value)...)
+		names = append(names, r.r.SharedBy(x.key, x.value)...)
 	}
-	release, err := r.locks.Acquire(ctx, names)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return write()
+	return names
 }
 
 // commit writes entities in one transaction.
-func (r *Rewriting) commit(ctx context.Context, set []*old) error {
-	if r.AsStored {
+func (r *rewritten) commit(ctx context.Context, set []*old) error {
+	if r.asStored {
 		all := make([]*engine.Again, len(set))
 		for i, x := range set {
-			all[i] = &engine.Again{Key: x.key, Value: x.value, Row: x.row, Forgets: r.Forgets}
+			all[i] = &engine.Again{Key: x.key, Value: x.value, Row: x.row, Forgets: r.forgets}
 		}
-		return r.job.Engine.WriteAgainTogether(ctx, r.job.Op, all)
+		return r.r.WriteAgainTogether(ctx, r.op, all)
 	}
 	changes := make([]*engine.Work, len(set))
 	for i, x := range set {
-		w, err := r.job.Engine.Replacing(r.job.Op, x.value)
+		w, err := r.r.Replacing(r.op, x.value)
 		if err != nil {
 			return errs.Amend(err, func(e *entity.Error) { e.Change = i + 1 })
 		}
 		w.Change.Kind, w.Change.Rewritten, changes[i] = r.Kind, true, w
 	}
-	if err := r.job.Engine.FetchOrphans(ctx, r.job.Op, changes); err != nil {
+	if err := r.r.FetchOrphans(ctx, r.op, changes); err != nil {
 		return err
 	}
-	return r.job.Engine.NewSet(changes...).Run(ctx)
+	return r.r.NewSet(changes...).Run(ctx)
 }
 
 // writeAlone writes one entity. After a conflict or an unknown outcome it reads the entity again, and writes it if it is still in the old
 // form.
-func (r *Rewriting) writeAlone(ctx context.Context, x *old) error {
+func (r *rewritten) writeAlone(ctx context.Context, x *old) error {
 	for attempt := 0; ; attempt++ {
 		if x.stale || x.unknown {
 			if again, err := r.reload(ctx, x); err != nil || !again {
 				return r.giveUp(ctx, x.key, err)
 			}
 		}
-		err := r.locked(ctx, []*old{x}, func() error { return r.commit(ctx, []*old{x}) })
+		err := r.locked(ctx, r.sharedOf([]*old{x}), func() error { return r.commit(ctx, []*old{x}) })
 		if err == nil {
-			r.job.Add(func(p *entity.Report) { p.Written++ })
+			r.add(func(p *entity.Report) { p.Written++ })
 			return nil
 		}
 		x.stale, x.unknown = true, errors.Is(err, entity.ErrUnknownOutcome)
-		if !pagejob.Retryable(ctx, err) || attempt+1 >= r.job.Engine.Schema.MaxAttempts {
+		if !retryable(ctx, err) || attempt+1 >= r.r.Schema.MaxAttempts {
 			return r.giveUp(ctx, x.key, err)
 		}
-		r.job.Add(func(p *entity.Report) { p.Conflicts++ })
+		r.add(func(p *entity.Report) { p.Conflicts++ })
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
@@ -302,8 +288,8 @@ func (r *Rewriting) writeAlone(ctx context.Context, x *old) error {
 
 // reload reads an entity again. It returns false if the entity no longer exists, or if a concurrent writer has written it in
 // the current form.
-func (r *Rewriting) reload(ctx context.Context, x *old) (again bool, err error) {
-	v, row, err := r.job.Engine.ReadOwn(ctx, r.job.Op, x.key)
+func (r *rewritten) reload(ctx context.Context, x *old) (again bool, err error) {
+	v, row, err := r.r.ReadOwn(ctx, r.op, x.key)
 	if err != nil || v == nil {
 		return false, err
 	}
@@ -316,7 +302,7 @@ func (r *Rewriting) reload(ctx context.Context, x *old) (again bool, err error) 
 }
 
 // ofEntity reports whether an error concerns one entity, and not the service.
-func ofEntity(_ *entity.Error, err error) bool {
+func ofEntity(err error) bool {
 	for _, kind := range []error{entity.ErrInvalid, entity.ErrWiring, entity.ErrTooLarge, entity.ErrGarbled, entity.ErrDuplicate, entity.ErrMissingReference, context.Canceled} {
 		if errors.Is(err, kind) {
 			return true
@@ -326,20 +312,23 @@ func ofEntity(_ *entity.Error, err error) bool {
 }
 
 // giveUp reports an entity that could not be written, unless the error concerns the whole run.
-func (r *Rewriting) giveUp(ctx context.Context, key entity.Key, err error) error {
+func (r *rewritten) giveUp(ctx context.Context, key entity.Key, err error) error {
 	e := engine.AsError(err)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case e == nil || !ofEntity(e, err):
+	case e == nil || !ofEntity(err):
 		return err
 	}
-	if r.Failed != nil {
-		r.Failed(key)
+	if r.skipped != nil {
+		r.skipped(key)
 	}
-	r.job.Add(func(p *entity.Report) { p.Failed++ })
-	r.job.Report(pagejob.Problem{Undecodable: errors.Is(err, entity.ErrGarbled), Pattern: r.Pattern, Table: r.job.Engine.Table.Name(), Entity: key, Err: err})
+	kind := entity.Different
+	if errors.Is(err, entity.ErrGarbled) {
+		kind = entity.Undecodable
+	}
+	r.problem(entity.Finding{Kind: kind, Pattern: r.Pattern, Table: r.r.Table.Name(), Entity: key, Err: err})
 	return nil
 }

@@ -1,12 +1,4 @@
-// Package removing removes the rows of patterns that are no longer attached to a repository.
-//
-// A run first rewrites the entities whose own rows list a pattern, which removes the name from the list, and
-// then deletes the pattern's rows. So an entity never lists copies that were removed, and if the pattern is
-// attached again, Rebuild finds what is missing. A run reads each of the pattern's rows before it reads the
-// entity, and deletes the row under the ETag that it read. If a writer has changed the row since, the delete
-// fails. A run may end at any point; another run continues. If it ends between the rewrite of an entity and the
-// deletion of the rows, the next run finds the rows by their keys, although no list names them.
-package removing
+package jobs
 
 import (
 	"context"
@@ -16,21 +8,21 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/rewriting"
 )
 
-// Refuse returns an error if the rows of p cannot be removed. others are the patterns that were given before p.
-func Refuse(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error {
+// RefuseUnattached returns an error if the rows of p cannot be removed. others are the patterns that were given before p.
+func RefuseUnattached(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error {
 	same := func(o *engine.Pattern) bool { return o.Name == p.Name }
 	switch {
 	case slices.ContainsFunc(r.Patterns, same):
@@ -45,17 +37,6 @@ func Refuse(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error
 	return nil
 }
 
-// Removal is one run.
-type Removal struct {
-	Engine      *engine.Engine
-	Patterns    []*engine.Pattern // those that are no longer attached
-	Partitions  []string          // the entities' partitions; nil for all
-	Concurrency int
-	DryRun      bool
-
-	job *pagejob.Job
-}
-
 // found is a row that may belong to one of the patterns.
 type found struct {
 	row     *tablerow.Row
@@ -65,68 +46,97 @@ type found struct {
 	done    bool            // the row was deleted
 }
 
-// Tables returns the tables with rows of the patterns, except the repository's own.
-func (r *Removal) Tables() []*core.Table {
-	var all []*core.Table
-	add := func(t *core.Table) {
-		if t != nil && !t.Same(r.Engine.Table) && !slices.ContainsFunc(all, func(o *core.Table) bool { return o.Same(t) }) {
-			all = append(all, t)
-		}
+// RemoveUnattached removes the rows of patterns that are no longer attached to a repository.
+//
+// A run first rewrites the entities whose own rows list a pattern, which removes the name from the list, and
+// then deletes the pattern's rows. So an entity never lists copies that were removed, and if the pattern is
+// attached again, Rebuild finds what is missing. A run reads each of the pattern's rows before it reads the
+// entity, and deletes the row under the ETag that it read. If a writer has changed the row since, the delete
+// fails. A run may end at any point; another run continues. If it ends between the rewrite of an entity and the
+// deletion of the rows, the next run finds the rows by their keys, although no list names them.
+func RemoveUnattached(ctx context.Context, r *engine.Engine, patterns []*engine.Pattern, o *Options) (entity.Report, error) {
+	j, err := newJob(r, Remove, o)
+	if err != nil {
+		return entity.Report{}, err
 	}
-	for _, p := range r.Patterns {
+	x := &removal{run: j, patterns: patterns, tables: []*core.Table{r.Table}}
+	for _, p := range patterns {
+		j.unattached = append(j.unattached, p.Name)
 		if p.Outside != nil {
-			add(p.Outside.Table)
+			x.addTable(p.Outside.Table)
 		}
 		for _, t := range p.Tables {
-			add(t)
+			x.addTable(t)
 		}
 	}
-	return all
+	j.parts = []part{x.part(r.Table, j.options.Partitions, false)}
+	for _, t := range x.tables[1:] {
+		j.parts = append(j.parts, x.part(t, nil, false))
+	}
+	if j.scope != nil && slices.ContainsFunc(patterns, func(p *engine.Pattern) bool { return p.Outside != nil && p.Outside.Table.Same(r.Table) }) {
+		j.parts = append(j.parts, x.part(r.Table, nil, true)) // rows of these entities may be in other partitions
+	}
+	return j.run(ctx, phasePages, false)
 }
 
-// Elsewhere reports whether rows of entities of the given partitions may be in other partitions of the repository's table.
-func (r *Removal) Elsewhere() bool {
-	return r.Partitions != nil && slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Outside != nil && p.Outside.Table.Same(r.Engine.Table) })
+// removal is a run of RemoveUnattached.
+type removal struct {
+	run      *job
+	patterns []*engine.Pattern
+	tables   []*core.Table
 }
 
-// Keep returns a function that reports whether a run examines a row of a table. If outside is set, the function
-// returns false for rows in the own partitions of their entities.
-func (r *Removal) Keep(table *core.Table, outside bool) func(*tablerow.Row) bool {
+func (r *removal) addTable(t *core.Table) {
+	if t != nil && !slices.ContainsFunc(r.tables, func(o *core.Table) bool { return o.Same(t) }) {
+		r.tables = append(r.tables, t)
+	}
+}
+
+// part returns the scan of a table. If outside is set, it skips rows in the own partitions of their entities.
+func (r *removal) part(table *core.Table, partitions []string, outside bool) part {
+	return part{table: table, partitions: partitions, span: compoundkey.All(), row: keep(r.examines(table, outside)),
+		process: func(ctx context.Context, p *page, _ rangescan.Range) error {
+			return (&removed{r, p, table}).process(ctx, p.rows)
+		}}
+}
+
+// examines returns a function that reports whether the run examines a row of a table.
+func (r *removal) examines(table *core.Table, outside bool) func(*tablerow.Row) bool {
 	return func(row *tablerow.Row) bool {
 		if !row.Own.IsCopy {
-			return !outside && table.Same(r.Engine.Table) && r.Engine.Owns(row) && r.lists(row)
+			return !outside && table.Same(r.run.r.Table) && r.run.r.Owns(row) && r.lists(row)
 		}
-		f := r.findingOf(table, row)
+		f := r.rowOf(table, row)
 		return f != nil && (!outside || row.Own.Outside.Is)
 	}
 }
 
 // lists reports whether an entity's own row lists copies of one of the patterns.
-func (r *Removal) lists(row *tablerow.Row) bool {
+func (r *removal) lists(row *tablerow.Row) bool {
 	list := tablerow.CopyList(row.Own.Copies)
-	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return list.Names(p.Name) || list.NamesElsewhere(p.Name) })
+	return slices.ContainsFunc(r.patterns, func(p *engine.Pattern) bool { return list.Names(p.Name) || list.NamesElsewhere(p.Name) })
 }
 
-// findingOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
+// rowOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
 // for any other row.
-func (r *Removal) findingOf(table *core.Table, row *tablerow.Row) *found {
+func (r *removal) rowOf(table *core.Table, row *tablerow.Row) *found {
 	f := &found{row: row, table: table}
 	switch {
 	case row.Own.IsShared && strings.HasPrefix(row.Key.Row, rows.BesidePrefix):
 		return nil // a mark of a move or the lock of an outbox: its owner is no pattern, but may have the name of one
 	case row.Own.IsShared:
-		at := slices.IndexFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Name == row.Own.Shared })
-		if at < 0 || r.Partitions != nil && (!table.Same(r.Engine.Table) || !slices.Contains(r.Partitions, row.Key.Partition)) {
+		at := slices.IndexFunc(r.patterns, func(p *engine.Pattern) bool { return p.Name == row.Own.Shared })
+		if at < 0 || r.run.scope != nil && (!table.Same(r.run.r.Table) || !r.run.scope[row.Key.Partition]) {
 			return nil
 		}
-		f.pattern = r.Patterns[at]
+		f.pattern = r.patterns[at]
 		return f
 	case row.Own.Outside.Is:
 		f.owner = entity.Key{Partition: row.Own.Outside.Partition, Row: row.Own.Primary}
-		if !r.mine(f.owner) {
+		if !r.run.mine(f.owner) {
 			return nil
 		}
-		for _, p := range r.Patterns {
+		for _, p := range r.patterns {
 			if p.Outside != nil && p.Outside.Table.Same(table) && owns(p, row.Key) {
 				f.pattern = p
 				return f
@@ -135,28 +145,21 @@ func (r *Removal) findingOf(table *core.Table, row *tablerow.Row) *found {
 		return nil
 	}
 	f.owner = entity.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
-	if !table.Same(r.Engine.Table) || !r.mine(f.owner) || row.Own.Layout == engine.FurtherRow && strings.HasPrefix(row.Key.Row, row.Own.Primary) {
+	if !table.Same(r.run.r.Table) || !r.run.mine(f.owner) || row.Own.Layout == engine.FurtherRow && strings.HasPrefix(row.Key.Row, row.Own.Primary) {
 		return nil
 	}
-	for _, p := range r.Patterns {
+	for _, p := range r.patterns {
 		if p.Copies != nil && named(p.Name, row.Key.Row) {
 			f.pattern = p
 			return f
 		}
 	}
-	attached := slices.ContainsFunc(r.Engine.Copies, func(p *engine.Pattern) bool { return named(p.Name, row.Key.Row) })
-	if !attached && slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Copies != nil }) {
+	attached := slices.ContainsFunc(r.run.r.Copies, func(p *engine.Pattern) bool { return named(p.Name, row.Key.Row) })
+	if !attached && slices.ContainsFunc(r.patterns, func(p *engine.Pattern) bool { return p.Copies != nil }) {
 		return f
 	}
 	return nil
 }
-
-func (r *Removal) mine(key entity.Key) bool {
-	return (r.Partitions == nil || slices.Contains(r.Partitions, key.Partition)) && r.Engine.Schema.Own.Keeps(key)
-}
-
-// named reports whether a key has the form of an index's key: the index's name, alone or with "_" and parts behind it.
-func named(name, key string) bool { return key == name || strings.HasPrefix(key, name+"_") }
 
 // owns reports whether a copy in another partition belongs to a pattern, judging by the copy's key.
 func owns(p *engine.Pattern, copied entity.Key) bool {
@@ -166,45 +169,51 @@ func owns(p *engine.Pattern, copied entity.Key) bool {
 	return named(p.Name, copied.Partition)
 }
 
-// Process removes the patterns' rows of a page, after it has rewritten the page's entities that list the
-// patterns. If concurrent writers change rows, Process reads these rows again and repeats.
-func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *core.Table, page []*tablerow.Row) error {
-	r.job = job
-	job.Add(func(p *entity.Report) { p.Rows += int64(len(page)) })
+// removed is a page of a removal.
+type removed struct {
+	*removal
+	*page
+	table *core.Table
+}
+
+// process removes the patterns' rows of a page, after it has rewritten the page's entities that list the
+// patterns. If concurrent writers change rows, it reads these rows again and repeats.
+func (r *removed) process(ctx context.Context, page []*tablerow.Row) error {
+	r.counts.Rows = int64(len(page))
 	for attempt := 0; len(page) > 0; attempt++ {
-		changed, err := r.once(ctx, table, page)
+		changed, err := r.once(ctx, page)
 		if err != nil {
 			return err
 		}
-		if attempt+1 >= r.Engine.Schema.MaxAttempts {
+		if attempt+1 >= r.r.Schema.MaxAttempts {
 			for _, f := range changed {
-				r.report(f, &entity.Error{Op: job.Op, Table: table.Name(), Key: f.row.Key, Kind: entity.ErrConflict, Err: errors.New("concurrent writers changed the row at each attempt; detach the pattern from the programs that write it, and repeat")})
+				r.tellKept(f, &entity.Error{Op: r.op, Table: r.table.Name(), Key: f.row.Key, Kind: entity.ErrConflict, Err: errors.New("concurrent writers changed the row at each attempt; detach the pattern from the programs that write it, and repeat")})
 			}
 			return nil
 		}
 		if len(changed) == 0 {
 			return nil
 		}
-		job.Add(func(p *entity.Report) { p.Conflicts += int64(len(changed)) })
+		r.add(func(p *entity.Report) { p.Conflicts += int64(len(changed)) })
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
-		if page, err = r.again(ctx, table, changed); err != nil {
+		if page, err = r.readAgain(ctx, changed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// again reads rows again that could not be deleted, and omits those that no longer exist or no longer belong to a pattern.
-func (r *Removal) again(ctx context.Context, table *core.Table, changed []*found) (page []*tablerow.Row, err error) {
+// readAgain reads rows again that could not be deleted, and omits those that no longer exist or no longer belong to a pattern.
+func (r *removed) readAgain(ctx context.Context, changed []*found) (page []*tablerow.Row, err error) {
 	keys := make([]entity.Key, len(changed))
 	for i, f := range changed {
 		keys[i] = f.row.Key
 	}
-	read, err := engine.FetchMany(ctx, table, r.job.Op, keys)
+	read, err := engine.FetchMany(ctx, r.table, r.op, keys)
 	for _, key := range keys {
-		if row := read[key]; row != nil && row.Own.IsCopy && r.findingOf(table, row) != nil {
+		if row := read[key]; row != nil && row.Own.IsCopy && r.rowOf(r.table, row) != nil {
 			page = append(page, row)
 		}
 	}
@@ -213,7 +222,7 @@ func (r *Removal) again(ctx context.Context, table *core.Table, changed []*found
 
 // once is one attempt of Process. It returns the rows that it could not delete because writers have changed
 // them since they were read.
-func (r *Removal) once(ctx context.Context, table *core.Table, page []*tablerow.Row) (changed []*found, err error) {
+func (r *removed) once(ctx context.Context, page []*tablerow.Row) (changed []*found, err error) {
 	var all []*found
 	var owners []entity.Key
 	listing := map[entity.Key]*tablerow.Row{}
@@ -222,7 +231,7 @@ func (r *Removal) once(ctx context.Context, table *core.Table, page []*tablerow.
 			listing[row.Key] = row
 			continue
 		}
-		f := r.findingOf(table, row)
+		f := r.rowOf(r.table, row)
 		if all = append(all, f); f.owner != (entity.Key{}) {
 			owners = append(owners, f.owner)
 		}
@@ -231,7 +240,7 @@ func (r *Removal) once(ctx context.Context, table *core.Table, page []*tablerow.
 		return strings.Compare(a.Partition+"\x00"+a.Row, b.Partition+"\x00"+b.Row)
 	})
 	owners = slices.Compact(owners)
-	own, err := r.Engine.FetchOwnAll(ctx, r.job.Op, owners) // entities are read after their rows, so that a later change of the entity makes the rows' ETags outdated
+	own, err := r.r.FetchOwnAll(ctx, r.op, owners) // entities are read after their rows, so that a later change of the entity makes the rows' ETags outdated
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +249,7 @@ func (r *Removal) once(ctx context.Context, table *core.Table, page []*tablerow.
 	for i, row := range own {
 		switch {
 		case row == nil:
-		case !r.Engine.Owns(row):
+		case !r.r.Owns(row):
 			others[owners[i]] = true
 		default:
 			if stored[owners[i]] = row; r.lists(row) {
@@ -257,21 +266,21 @@ func (r *Removal) once(ctx context.Context, table *core.Table, page []*tablerow.
 	if err != nil {
 		return nil, err
 	}
-	if r.DryRun {
+	if r.options.DryRun {
 		for _, f := range remove {
-			r.removed(f)
+			r.tellRemoved(f)
 		}
 		return nil, nil
 	}
-	return r.remove(ctx, table, remove)
+	return r.remove(ctx, remove)
 }
 
 // unlist removes the unattached patterns from the list that each entity stores of its patterns with copies. To
 // do so it rewrites each entity unchanged, since a write lists only the attached patterns. kept has the
 // entities that unlist could not write; their rows are not removed.
-func (r *Removal) unlist(ctx context.Context, listing map[entity.Key]*tablerow.Row) (kept map[entity.Key]bool, err error) {
+func (r *removed) unlist(ctx context.Context, listing map[entity.Key]*tablerow.Row) (kept map[entity.Key]bool, err error) {
 	kept = map[entity.Key]bool{}
-	if r.DryRun || len(listing) == 0 {
+	if r.options.DryRun || len(listing) == 0 {
 		return kept, nil
 	}
 	page := make([]*tablerow.Row, 0, len(listing))
@@ -281,23 +290,19 @@ func (r *Removal) unlist(ctx context.Context, listing map[entity.Key]*tablerow.R
 	slices.SortFunc(page, func(a, b *tablerow.Row) int {
 		return strings.Compare(a.Key.Partition+"\x00"+a.Key.Row, b.Key.Partition+"\x00"+b.Key.Row)
 	})
-	names := make([]string, len(r.Patterns))
-	for i, p := range r.Patterns {
-		names[i] = p.Name
-	}
 	var mu sync.Mutex
-	w := &rewriting.Rewriting{Kind: driver.ChangeTouch, AsStored: true, CountsAll: true, Forgets: names, Concurrency: r.Concurrency,
+	w := &Rewriting{Kind: driver.ChangeTouch, asStored: true, CountsAll: true, forgets: r.unattached,
 		Outdated: func(row *tablerow.Row, _ bool) (outdated, known bool) { return r.lists(row), true },
-		Failed: func(key entity.Key) {
+		skipped: func(key entity.Key) {
 			mu.Lock()
 			defer mu.Unlock()
 			kept[key] = true
 		}}
-	return kept, w.Process(ctx, r.job, page)
+	return kept, w.page(ctx, r.page, page)
 }
 
 // decide returns the rows that belong to one of the patterns and that no attached pattern requires.
-func (r *Removal) decide(ctx context.Context, all []*found, stored map[entity.Key]*tablerow.Row, kept map[entity.Key]bool) (remove []*found, err error) {
+func (r *removed) decide(ctx context.Context, all []*found, stored map[entity.Key]*tablerow.Row, kept map[entity.Key]bool) (remove []*found, err error) {
 	values := map[entity.Key]any{}
 	for _, f := range all {
 		row := stored[f.owner]
@@ -309,27 +314,27 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[entity.Ke
 				remove = append(remove, f)
 			}
 			continue
-		case f.pattern != nil && !r.disputed(f) && r.Engine.Schema.Own.Keyed():
+		case f.pattern != nil && !r.disputed(f) && r.r.Schema.Own.Keyed():
 			remove = append(remove, f)
 			continue
 		}
 		v, known := values[f.owner]
 		if !known {
-			if v, _, err = r.Engine.LoadStored(ctx, r.Engine.Table, row, nil, nil); err != nil {
+			if v, _, err = r.r.LoadStored(ctx, r.r.Table, row, nil, nil); err != nil {
 				if e := engine.AsError(err); e == nil || !errors.Is(err, entity.ErrGarbled) && !errors.Is(err, entity.ErrInvalid) && !errors.Is(err, entity.ErrWiring) {
 					return nil, err
 				}
-				r.report(f, err)
+				r.tellKept(f, err)
 				continue
 			}
 			values[f.owner] = v
 		}
-		if v == nil || r.Engine.Schema.Key(v) != f.owner {
+		if v == nil || r.r.Schema.Key(v) != f.owner {
 			continue // the entity was deleted meanwhile, and another run deletes the row; or it is an entity of another type
 		}
 		ours, err := r.ours(f, v)
 		if err != nil {
-			r.report(f, err)
+			r.tellKept(f, err)
 		} else if ours {
 			remove = append(remove, f)
 		}
@@ -338,17 +343,17 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[entity.Ke
 }
 
 // disputed reports whether an attached pattern may have written a row.
-func (r *Removal) disputed(f *found) bool {
+func (r *removed) disputed(f *found) bool {
 	if !f.row.Own.Outside.Is {
-		return len(r.Engine.Copies) > 0
+		return len(r.r.Copies) > 0
 	}
-	return slices.ContainsFunc(r.Engine.Outside, func(p *engine.Pattern) bool {
+	return slices.ContainsFunc(r.r.Outside, func(p *engine.Pattern) bool {
 		return p.Outside.Table.Same(f.table) && (p.Outside.Owns == nil || p.Outside.Owns(f.row.Key))
 	})
 }
 
 // ours reports whether a row belongs to one of the patterns, and no attached pattern requires it for the entity.
-func (r *Removal) ours(f *found, v any) (bool, error) {
+func (r *removed) ours(f *found, v any) (bool, error) {
 	requires := func(p *engine.Pattern) (bool, error) {
 		if f.row.Own.Outside.Is {
 			copies, err := engine.CopiesOf(v).Outside(p)
@@ -359,16 +364,16 @@ func (r *Removal) ours(f *found, v any) (bool, error) {
 			return c.RowKey == f.row.Key.Row || f.row.Own.Layout == engine.FurtherRow && strings.HasPrefix(f.row.Key.Row, c.RowKey)
 		}), err
 	}
-	attached := r.Engine.Copies
+	attached := r.r.Copies
 	if f.row.Own.Outside.Is {
-		attached = slices.DeleteFunc(slices.Clone(r.Engine.Outside), func(p *engine.Pattern) bool { return !p.Outside.Table.Same(f.table) })
+		attached = slices.DeleteFunc(slices.Clone(r.r.Outside), func(p *engine.Pattern) bool { return !p.Outside.Table.Same(f.table) })
 	}
 	for _, p := range attached {
 		if required, err := requires(p); err != nil || required {
 			return false, err // a pattern that now rejects the entity may have written the row earlier
 		}
 	}
-	for _, p := range r.Patterns {
+	for _, p := range r.patterns {
 		if f.pattern == nil && p.Copies != nil {
 			if required, err := requires(p); err == nil && required {
 				f.pattern = p
@@ -380,23 +385,15 @@ func (r *Removal) ours(f *found, v any) (bool, error) {
 
 // remove deletes rows, each under the ETag with which it was read, in one transaction for up to 100 rows of a
 // partition. It returns the rows that have changed since.
-func (r *Removal) remove(ctx context.Context, table *core.Table, all []*found) (changed []*found, err error) {
-	partitions, order := map[string][]*found{}, []string{}
-	for _, f := range all {
-		partition := f.row.Key.Partition
-		if partitions[partition] == nil {
-			order = append(order, partition)
-		}
-		partitions[partition] = append(partitions[partition], f)
-	}
+func (r *removed) remove(ctx context.Context, all []*found) (changed []*found, err error) {
 	var chunks [][]*found
-	for _, partition := range order {
-		chunks = slices.AppendSeq(chunks, slices.Chunk(partitions[partition], entity.MaxTransactionOperations))
+	for _, partition := range group(all, func(f *found) string { return f.row.Key.Partition }) {
+		chunks = slices.AppendSeq(chunks, slices.Chunk(partition, entity.MaxTransactionOperations))
 	}
 	var mu sync.Mutex
-	err = pagejob.Each(ctx, r.Concurrency, chunks, func(ctx context.Context, chunk []*found) error {
+	err = eachSlot(ctx, r.job, chunks, func(ctx context.Context, chunk []*found) error {
 		alone, err := division.Divided[*found]{
-			Write:   func(some []*found) error { return r.delete(ctx, table, some) },
+			Write:   func(some []*found) error { return r.delete(ctx, some) },
 			Refused: func(err error, _ []*found) int { return refusedAt(err) },
 			Ends: func(err error) bool {
 				return ctx.Err() != nil || engine.Ends(err) || errors.Is(err, entity.ErrUnknownOutcome)
@@ -416,7 +413,7 @@ func (r *Removal) remove(ctx context.Context, table *core.Table, all []*found) (
 			if err != nil {
 				break
 			}
-			switch e := r.delete(ctx, table, []*found{f}); {
+			switch e := r.delete(ctx, []*found{f}); {
 			case e == nil || errors.Is(e, entity.ErrNotFound):
 			case errors.Is(e, entity.ErrConflict) || errors.Is(e, entity.ErrUnknownOutcome):
 				mu.Lock()
@@ -440,35 +437,34 @@ func refusedAt(err error) int {
 }
 
 // delete deletes rows of one partition in one transaction.
-func (r *Removal) delete(ctx context.Context, table *core.Table, all []*found) error {
+func (r *removed) delete(ctx context.Context, all []*found) error {
 	operations := make([]tablerow.Row, len(all))
 	for i, f := range all {
 		operations[i] = tablerow.Row{Verb: wire.VerbDelete, Key: f.row.Key, IfMatch: f.row.ETag, Pattern: f.pattern.Name}
 	}
-	if _, _, err := table.Commit(ctx, r.job.Op, operations...); err != nil {
+	if _, _, err := r.table.Commit(ctx, r.op, operations...); err != nil {
 		return err
 	}
-	r.job.Add(func(p *entity.Report) { p.Deleted += int64(len(all)) })
+	r.add(func(p *entity.Report) { p.Deleted += int64(len(all)) })
 	for _, f := range all {
 		f.done = true
-		r.removed(f)
+		r.tellRemoved(f)
 	}
 	return nil
 }
 
-// removed reports a row that was removed, or that a dry run would remove, to the job's caller.
-func (r *Removal) removed(f *found) {
-	r.job.Report(pagejob.Problem{Spurious: true, Pattern: f.pattern.Name, Table: f.table.Name(), Location: location(f), Entity: f.owner, Removed: !r.DryRun})
+// tellRemoved reports a row that was removed, or that a dry run would remove, to the job's caller.
+func (r *removed) tellRemoved(f *found) {
+	r.report(entity.Finding{Kind: entity.Spurious, Pattern: f.pattern.Name, Table: r.table.Name(), Location: location(f), Entity: f.owner, Repaired: !r.options.DryRun})
 }
 
-// report reports a row that could not be removed to the job's caller.
-func (r *Removal) report(f *found, err error) {
-	r.job.Add(func(p *entity.Report) { p.Failed++ })
-	p := pagejob.Problem{Spurious: true, Table: f.table.Name(), Location: location(f), Entity: f.owner, Err: err}
+// tellKept reports a row that could not be removed to the job's caller.
+func (r *removed) tellKept(f *found, err error) {
+	is := entity.Finding{Kind: entity.Spurious, Table: r.table.Name(), Location: location(f), Entity: f.owner, Err: err}
 	if f.pattern != nil {
-		p.Pattern = f.pattern.Name
+		is.Pattern = f.pattern.Name
 	}
-	r.job.Report(p)
+	r.problem(is)
 }
 
 // location returns the location of a row in the form that findings use.

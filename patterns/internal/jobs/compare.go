@@ -1,4 +1,4 @@
-package patterns
+package jobs
 
 import (
 	"context"
@@ -7,18 +7,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // seenPlace is the content of a site according to one read.
 type seenPlace struct {
-	entity tables.Key
+	entity entity.Key
 	row    *tablerow.Row // the row under the site's key: a copy, or any other row; nil for none
 	held   bool          // for an auditor: the fact is stored
 	fact   driver.Fact
@@ -70,69 +69,69 @@ func (p *seenPlace) occupant() error {
 }
 
 // readPlace reads the content of a candidate's site.
-func (v *verifier) readPlace(ctx context.Context, s *candidate) (*seenPlace, error) {
+func (j *job) readPlace(ctx context.Context, s *candidate) (*seenPlace, error) {
 	p := &seenPlace{entity: s.entity}
-	a := &v.areas[s.area]
+	a := &j.areas[s.area]
 	var err error
 	switch {
 	case a.auditor != nil:
 		found, err := a.auditor.Audit.Read(ctx, []driver.Fact{{Place: s.place, Entity: s.entity}})
 		if err != nil {
-			return nil, engine.PatternError(a.auditor, err, tables.ErrGarbled)
+			return nil, engine.PatternError(a.auditor, err, entity.ErrGarbled)
 		}
 		if p.held = found[0] != nil; p.held {
 			p.fact = *found[0]
 		}
 	case s.area == nearArea:
-		p.row, err = v.readRow(ctx, a.table, tables.Key{Partition: s.entity.Partition, Row: s.place})
+		p.row, err = j.readRow(ctx, a.table, entity.Key{Partition: s.entity.Partition, Row: s.place})
 	default:
-		var key tables.Key
+		var key entity.Key
 		if key, err = driver.SplitKey(s.place); err == nil {
-			p.row, err = v.readRow(ctx, a.table, key)
+			p.row, err = j.readRow(ctx, a.table, key)
 		}
 	}
 	return p, err
 }
 
 // readRow reads a row with all its properties; it returns nil if there is none.
-func (v *verifier) readRow(ctx context.Context, table *core.Table, key tables.Key) (*tablerow.Row, error) {
-	row, err := table.Get(ctx, v.op, key, nil)
-	if errors.Is(err, tables.ErrNotFound) {
+func (j *job) readRow(ctx context.Context, table *core.Table, key entity.Key) (*tablerow.Row, error) {
+	row, err := table.Get(ctx, j.op, key, nil)
+	if errors.Is(err, entity.ErrNotFound) {
 		return nil, nil
 	}
 	return row, err
 }
 
 // readEntity reads the current version of an entity.
-func (v *verifier) readEntity(ctx context.Context, key tables.Key) (*seenEntity, error) {
-	row, err := v.readRow(ctx, v.r.Table, key)
+func (j *job) readEntity(ctx context.Context, key entity.Key) (*seenEntity, error) {
+	row, err := j.readRow(ctx, j.r.Table, key)
 	if err != nil {
 		return nil, err
 	}
 	if row == nil || row.Own.IsCopy {
 		return &seenEntity{key: key}, nil
 	}
-	return v.decode(ctx, row)
+	return j.decode(ctx, row)
 }
 
 // compare returns what is wrong at a candidate's site, given an entity and a place that existed at the same moment;
 // nil if nothing is wrong, or if that is unknown.
-func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
+func (j *job) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 	if !e.known() {
 		return nil
 	}
-	a := &v.areas[s.area]
-	d := Finding{Location: s.place, Entity: s.entity}
+	a := &j.areas[s.area]
+	d := entity.Finding{Location: s.place, Entity: s.entity}
 	var wrong bool
 	switch {
 	case a.auditor != nil:
-		wrong = v.compareHeld(a.auditor, e, p, &d)
+		wrong = j.compareHeld(a.auditor, e, p, &d)
 	case s.area == nearArea:
-		wrong = v.compareNear(e, p, &d)
+		wrong = j.compareNear(e, p, &d)
 	default:
-		wrong = v.compareOutside(a, e, p, &d)
+		wrong = j.compareOutside(a, e, p, &d)
 	}
-	if !wrong || !v.chosen(d.Pattern) {
+	if !wrong || !j.chosen(d.Pattern) {
 		return nil
 	}
 	if a.table != nil {
@@ -142,15 +141,15 @@ func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 }
 
 // compareNear compares a further row of an entity with the row that the entity requires.
-func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
+func (j *job) compareNear(e *seenEntity, p *seenPlace, d *entity.Finding) bool {
 	var wanted *tablerow.Row
 	if e.value != nil {
-		rows, refusals := nearRows(v.r, e)
+		rows, refusals := nearRows(j.r, e)
 		if i := slices.IndexFunc(rows, func(row tablerow.Row) bool { return row.Key.Row == d.Location }); i >= 0 {
 			wanted = &rows[i]
 		}
-		d.Pattern = prefixOf(d.Location, v.r.Copies)
-		refused := slices.ContainsFunc(refusals, func(e *tables.Error) bool { return d.Pattern == "" || e.Pattern == d.Pattern })
+		d.Pattern = prefixOf(d.Location, j.r.Copies)
+		refused := slices.ContainsFunc(refusals, func(e *entity.Error) bool { return d.Pattern == "" || e.Pattern == d.Pattern })
 		if wanted == nil && refused {
 			return false // the pattern may have written the row before its key function rejected the entity
 		}
@@ -159,12 +158,12 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
 	var h hasher
 	switch {
 	case wanted == nil:
-		d.Kind, d.Pattern = Spurious, prefixOf(d.Location, v.r.Copies)
+		d.Kind, d.Pattern = entity.Spurious, prefixOf(d.Location, j.r.Copies)
 		return own != nil
 	case own == nil:
-		d.Kind, d.Err = Missing, p.occupant()
+		d.Kind, d.Err = entity.Missing, p.occupant()
 	case own.Own.Outside.Is || h.row(own.Properties, nearMark(own.Own.Layout, own.WriteID, own.Own.Incarnation)) != h.row(wanted.Properties, nearMark(wanted.Own.Layout, e.writeID, e.incarnation)):
-		d.Kind = Different
+		d.Kind = entity.Different
 	default:
 		return false
 	}
@@ -173,7 +172,7 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
 }
 
 // compareOutside compares a copy with what the entity requires. A marked copy is no finding: readers follow it.
-func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Finding) bool {
+func (j *job) compareOutside(a *area, e *seenEntity, p *seenPlace, d *entity.Finding) bool {
 	key, _ := driver.SplitKey(d.Location) // it was read
 	d.Pattern, _ = a.ownerName(key)
 	wanted, pattern, refused := wantedOutside(a, e, key)
@@ -182,7 +181,7 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Findi
 		return false
 	}
 	if wanted == nil {
-		d.Kind = Spurious
+		d.Kind = entity.Spurious
 		return !refused && own != nil
 	}
 	d.Pattern = pattern.Name
@@ -191,18 +190,18 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Findi
 	case own == nil && engine.Leads(p.row, e.key):
 		return false
 	case own == nil:
-		d.Kind, d.Err = Missing, p.occupant()
+		d.Kind, d.Err = entity.Missing, p.occupant()
 		return true
 	case own.Own.Outside.Is && h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(wanted.Keep), e.mark(wanted)):
 		return false
 	}
-	d.Kind = Different
+	d.Kind = entity.Different
 	return true
 }
 
 // wantedOutside finds the copy that an entity requires under a key. refused reports that a pattern rejects the entity,
 // so the required copy is unknown.
-func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.OutsideCopy, pattern *engine.Pattern, refused bool) {
+func wantedOutside(a *area, e *seenEntity, key entity.Key) (wanted *driver.OutsideCopy, pattern *engine.Pattern, refused bool) {
 	for _, p := range a.outside {
 		copies, err := engine.CopiesOf(e.value).Outside(p)
 		refused = refused || err != nil
@@ -216,19 +215,19 @@ func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.Outsi
 }
 
 // compareHeld compares the fact that an auditor has stored with the fact that the entity requires.
-func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *Finding) bool {
+func (j *job) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *entity.Finding) bool {
 	d.Pattern = p.Name
 	wanted, refused := wantedHeld(p, e, d.Location)
 	switch {
 	case refused || place.fact.Err != nil:
 		return false // the scan has reported the failure
 	case wanted == nil:
-		d.Kind = Spurious
+		d.Kind = entity.Spurious
 		return place.held
 	case !place.held:
-		d.Kind = Missing
+		d.Kind = entity.Missing
 	case place.fact.Digest != wanted.Digest:
-		d.Kind = Different
+		d.Kind = entity.Different
 	default:
 		return false
 	}
@@ -263,16 +262,9 @@ type candidate struct {
 	is   *finding // what is wrong; nil for nothing, or while undecided
 }
 
-// finding is a confirmed discrepancy.
-type finding struct {
-	Finding
-	site  site
-	wrong *rowVersion // the wrong row; nil for none
-}
-
 // rowVersion is a row at the version at which it was read. A row that was found wrong stays wrong as long as it has this ETag.
 type rowVersion struct {
-	key  tables.Key
+	key  entity.Key
 	etag string
 }
 
@@ -282,24 +274,24 @@ const (
 )
 
 // confirm reads each candidate individually, and passes those at which something is wrong to hand as findings.
-func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
+func (j *job) confirm(ctx context.Context, all []*candidate) error {
 	readable := func(inspect func(context.Context, *candidate) error) func(context.Context, *candidate) error {
 		return func(ctx context.Context, s *candidate) error {
 			err := inspect(ctx, s)
-			if e := engine.AsError(err); e != nil && e.OfRow && v.areas[s.area].auditor == nil {
+			if e := engine.AsError(err); e != nil && e.OfRow && j.areas[s.area].auditor == nil {
 				s.done, s.is = true, nil // the row cannot be read, which the scan has already reported
 				return nil
 			}
 			return err
 		}
 	}
-	all, err := v.confirmOld(ctx, all)
+	all, err := j.confirmOld(ctx, all)
 	if err != nil {
 		return err
 	}
 	for group := range slices.Chunk(all, atOnce) {
-		v.state.Candidates += int64(len(group))
-		if err := pagejob.Each(ctx, v.options.Concurrency, group, readable(v.inspectFirst)); err != nil {
+		j.state.Report.Candidates += int64(len(group))
+		if err := each(ctx, j.options.Concurrency, group, readable(j.inspectFirst)); err != nil {
 			return err
 		}
 		for range rounds {
@@ -307,13 +299,13 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 			group = slices.DeleteFunc(group, func(s *candidate) bool { return s.done && s.is == nil })
 			for _, s := range group {
 				if !s.done {
-					lag = max(lag, v.areas[s.area].lag)
+					lag = max(lag, j.areas[s.area].lag)
 				}
 			}
 			if err := backoff.Sleep(ctx, lag); err != nil {
 				return err
 			}
-			if err := pagejob.Each(ctx, v.options.Concurrency, group, readable(v.inspectAgain)); err != nil {
+			if err := each(ctx, j.options.Concurrency, group, readable(j.inspectAgain)); err != nil {
 				return err
 			}
 		}
@@ -323,16 +315,16 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 				findings = append(findings, s.is)
 			}
 		}
-		if err := v.hand(ctx, findings); err != nil {
+		if err := j.hand(ctx, findings); err != nil {
 			return err
 		}
-		v.progressed()
+		j.progressed()
 	}
 	return nil
 }
 
 // confirmOld takes out the copies whose mark is old, which are no findings. Repair settles them.
-func (v *verifier) confirmOld(ctx context.Context, all []*candidate) (rest []*candidate, err error) {
+func (j *job) confirmOld(ctx context.Context, all []*candidate) (rest []*candidate, err error) {
 	old := map[int][]*engine.Site{}
 	for _, s := range all {
 		if !s.old {
@@ -341,11 +333,11 @@ func (v *verifier) confirmOld(ctx context.Context, all []*candidate) (rest []*ca
 			old[s.area] = append(old[s.area], &engine.Site{Key: key, Entity: s.entity})
 		}
 	}
-	if v.op != opRepair || v.options.DryRun {
+	if j.op != Repair || j.options.DryRun {
 		return rest, nil
 	}
 	for at, sites := range old {
-		if err := v.agreeAll(ctx, at, sites); err != nil {
+		if err := j.agreeAll(ctx, at, sites); err != nil {
 			return nil, err
 		}
 	}
@@ -353,51 +345,51 @@ func (v *verifier) confirmOld(ctx context.Context, all []*candidate) (rest []*ca
 }
 
 // inspectFirst reads a candidate for the first time. A difference that needs no Lag is confirmed at once.
-func (v *verifier) inspectFirst(ctx context.Context, s *candidate) error {
-	p, err := v.readPlace(ctx, s)
+func (j *job) inspectFirst(ctx context.Context, s *candidate) error {
+	p, err := j.readPlace(ctx, s)
 	if err != nil {
 		return err
 	}
-	e, err := v.readEntity(ctx, s.entity)
+	e, err := j.readEntity(ctx, s.entity)
 	if err != nil {
 		return err
 	}
-	if v.compare(s, e, p) == nil {
+	if j.compare(s, e, p) == nil {
 		s.done = true
 		return nil
 	}
 	s.tag, s.etag = p.tag(), e.etag
-	if v.areas[s.area].lag == 0 {
-		return v.decide(ctx, s, e)
+	if j.areas[s.area].lag == 0 {
+		return j.decide(ctx, s, e)
 	}
 	return nil
 }
 
 // inspectAgain reads a candidate again, unless it is decided.
-func (v *verifier) inspectAgain(ctx context.Context, s *candidate) error {
+func (j *job) inspectAgain(ctx context.Context, s *candidate) error {
 	if s.done {
 		return nil
 	}
-	e, err := v.readEntity(ctx, s.entity)
+	e, err := j.readEntity(ctx, s.entity)
 	if err != nil {
 		return err
 	}
-	return v.decide(ctx, s, e)
+	return j.decide(ctx, s, e)
 }
 
 // decide reads the place again, after the entity, and decides. The entity was then read between two reads of
 // the place. If nothing with an ETag is stored at the place, decide also reads the entity again, so that the
 // place was read between two reads of the entity. If the two reads of the same thing are equal, the state of
 // the entity and that of the place existed at one moment.
-func (v *verifier) decide(ctx context.Context, s *candidate, e *seenEntity) error {
-	p, err := v.readPlace(ctx, s)
+func (j *job) decide(ctx context.Context, s *candidate, e *seenEntity) error {
+	p, err := j.readPlace(ctx, s)
 	if err != nil {
 		return err
 	}
-	is := v.compare(s, e, p)
+	is := j.compare(s, e, p)
 	exact := p.tag() == s.tag
 	if is != nil && p.own() == nil {
-		again, err := v.readEntity(ctx, s.entity)
+		again, err := j.readEntity(ctx, s.entity)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,348 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+)
+
+// refuseUnfillable returns an error if Options.Patterns names a pattern for which Rebuild has nothing to do.
+func (j *job) refuseUnfillable() error {
+	for _, p := range j.r.Patterns {
+		if slices.Contains(j.options.Patterns, p.Name) && p.Audit == nil && p.Totals == nil && p.Copies == nil && p.Outside == nil {
+			return errs.Wiringf(j.op, j.r.Table.Name(), "pattern %q stores no copies or facts to fill; remove it from JobOptions.Patterns", p.Name)
+		}
+	}
+	return nil
+}
+
+// fillable returns the scan of the entities that Rebuild fills.
+func (j *job) fillable() part {
+	p := part{table: j.r.Table, partitions: j.options.Partitions, span: j.r.Primary.Span, where: j.r.Primary.Where, row: func(ctx context.Context, p *page, row *tablerow.Row) error { return p.addEntity(ctx, row) },
+		process: func(ctx context.Context, p *page, at rangescan.Range) error { return p.fillAll(ctx, at) }, together: true}
+	if heavy(j.r) {
+		p.size = mostHeavy
+	}
+	return p
+}
+
+// rebuilt is an entity that Rebuild is processing, with what patterns still have to store for it.
+type rebuilt struct {
+	key   entity.Key
+	value any
+	row   *tablerow.Row // with every property as stored
+
+	outside  map[string][]string // by pattern: locations outside of the partition whose content is missing or wrong
+	intended map[string][]string // by pattern: those of outside that rewriting the entity does not repair
+	write    bool                // the entity must be written again
+	taken    error               // ErrDuplicate if another entity owns one of the required outside keys
+	copied   bool                // copies in other partitions were written
+	err      error               // error of a pattern that rejects the entity, or of its reconciliation
+}
+
+// addEntity adds an entity to the page.
+func (p *page) addEntity(ctx context.Context, row *tablerow.Row) error {
+	if !p.r.Owns(row) || !p.mine(row.Key) {
+		return nil
+	}
+	e, err := p.decode(ctx, row)
+	if err != nil || e.foreign || e.gone() {
+		return err
+	}
+	if p.counts.Read++; e.known() {
+		p.items = append(p.items, &rebuilt{key: e.key, value: e.value, row: e.row.With(slices.Clone(e.stored))})
+		return nil
+	}
+	p.problem(entity.Finding{Kind: entity.Undecodable, Table: p.r.Table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
+	return nil
+}
+
+// problem records an entity that could not be filled.
+func (p *page) problem(f entity.Finding) {
+	p.add(func(r *entity.Report) { r.Failed++ })
+	p.report(f)
+}
+
+// giveUp records why an entity could not be filled, unless the error concerns the whole run.
+func (p *page) giveUp(ctx context.Context, key entity.Key, err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := entity.Undecodable
+	e := engine.AsError(err)
+	switch {
+	case errors.Is(err, entity.ErrDuplicate), errors.Is(err, entity.ErrMissingReference), engine.Lost(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled):
+		kind = entity.Missing
+	case e == nil || ctx.Err() != nil || !errors.Is(err, entity.ErrInvalid) && !errors.Is(err, entity.ErrWiring) && !errors.Is(err, entity.ErrTooLarge) && !errors.Is(err, entity.ErrGarbled):
+		return err
+	}
+	p.problem(entity.Finding{Kind: kind, Pattern: e.Pattern, Table: p.r.Table.Name(), Entity: key, Err: err})
+	return nil
+}
+
+// again returns the entity for the engine, with locations to reconcile.
+func (x *rebuilt) again(named map[string][]string) *engine.Again {
+	return &engine.Again{Key: x.key, Value: x.value, Row: x.row, Named: named}
+}
+
+// reconcileOne reconciles facts of one entity outside of its partition, under an intent.
+func reconcileOne(ctx context.Context, r *engine.Engine, a *engine.Again) error {
+	return cmp.Or(r.RunReconcile(ctx, []*engine.Again{a}), a.Err)
+}
+
+// unlisted reports whether the entity has copies in an index that its row does not list.
+func (j *job) unlisted(x *rebuilt) (bool, error) {
+	for _, p := range j.r.Copies {
+		if !j.chosen(p.Name) || tablerow.CopyList(x.row.Own.Copies).Names(p.Name) {
+			continue
+		}
+		copies, err := engine.AppendCopies(nil, p, engine.CopiesOf(x.value), x.key, j.r.Spreading(x.row.Properties))
+		if err != nil {
+			return false, engine.PatternError(p, err, entity.ErrInvalid)
+		}
+		if len(copies) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// lacking finds out which rows and facts are missing or wrong for entities. It reads rows and lists that lie
+// close together with one request.
+func (j *job) lacking(ctx context.Context, all []*rebuilt) error {
+	for _, x := range all {
+		x.outside, x.intended = map[string][]string{}, map[string][]string{}
+		x.write, x.err = j.unlisted(x)
+	}
+	for at := range j.areas {
+		if p := j.areas[at].auditor; p != nil {
+			if err := j.lackingHeld(ctx, p, all); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lackingHeld reads the facts that a pattern with an Audit stores for entities, and records those that are
+// missing or wrong.
+func (j *job) lackingHeld(ctx context.Context, p *engine.Pattern, all []*rebuilt) error {
+	var asked []driver.Fact
+	var of []*rebuilt
+	for _, x := range all {
+		facts, err := p.Audit.Expected(x.value)
+		if err != nil {
+			x.err = cmp.Or(x.err, engine.PatternError(p, err, entity.ErrInvalid))
+			continue
+		}
+		for i := range facts {
+			facts[i].Entity = x.key
+			asked, of = append(asked, facts[i]), append(of, x)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	found, err := p.Audit.Read(ctx, asked)
+	if err != nil {
+		return engine.PatternError(p, err, entity.ErrGarbled)
+	}
+	removes, intends := p.Audit.Remove != nil, p.OutsideKeys != nil
+	for i, held := range found {
+		switch x := of[i]; {
+		case held != nil && held.Err == nil && held.Digest == asked[i].Digest:
+		case intends && !removes:
+			x.outside[p.Name] = append(x.outside[p.Name], asked[i].Place)
+			x.intended[p.Name] = x.outside[p.Name]
+		default:
+			x.write = true
+		}
+	}
+	return nil
+}
+
+// fillAll writes the rows and facts that the patterns lack for a page of entities. It writes entities again
+// in change sets, reconciles under shared intents those that lack something only outside of their partitions,
+// and processes the other entities one by one.
+func (p *page) fillAll(ctx context.Context, at rangescan.Range) error {
+	if err := p.lacking(ctx, p.items); err != nil {
+		if ctx.Err() != nil || engine.Ends(err) {
+			return err
+		}
+		for _, x := range p.items {
+			x.err = err // it may be because of one entity
+		}
+	}
+	if err := p.fillEmpty(ctx, p.items, true, p.again(at)); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	again, outside, alone := p.sets(p.items)
+	leave := func(all []*rebuilt) {
+		mu.Lock()
+		defer mu.Unlock()
+		alone = append(alone, all...)
+	}
+	run := func(all [][]*rebuilt, write func(context.Context, []*rebuilt) (failed []*rebuilt, err error)) error {
+		return eachSlot(ctx, p.job, all, func(ctx context.Context, set []*rebuilt) error {
+			// If the service refuses a set, it is divided, so that an entity that concurrent writers change all the time, or one
+			// that is too large, delays only itself.
+			refused, err := division.Divided[*rebuilt]{
+				Write: func(set []*rebuilt) error {
+					return p.locked(ctx, p.sharedBy(set), func() error {
+						failed, err := write(ctx, set)
+						leave(failed)
+						return err
+					})
+				},
+				Ends: func(err error) bool { return ctx.Err() != nil || engine.Ends(err) },
+			}.Run(set)
+			leave(refused)
+			return err
+		})
+	}
+	if err := run(again, p.writeSet); err != nil {
+		return err
+	}
+	if err := run(outside, p.reconcileSet); err != nil {
+		return err
+	}
+	return eachSlot(ctx, p.job, alone, p.fill)
+}
+
+// sharedBy returns the names of the locks for the rows that entities share with others.
+func (j *job) sharedBy(set []*rebuilt) (names []string) {
+	for _, x := range set {
+		names = append(names, j.r.SharedBy(x.key, x.value)...)
+	}
+	return names
+}
+
+// mostReconciled limits the entities of one intent. With keys of usual lengths, the intent then fits into one
+// message.
+const mostReconciled = 250
+
+// sets groups the entities that lack something. Each element of again is a change set of one partition, each
+// element of outside shares an intent, and alone has the entities to process one by one. The other entities
+// need nothing, or have got it.
+func (p *page) sets(all []*rebuilt) (again, outside [][]*rebuilt, alone []*rebuilt) {
+	var write, intend []*rebuilt
+	for _, x := range all {
+		switch {
+		case x.err != nil || x.taken != nil:
+			alone = append(alone, x) // fill repeats the failure for this entity alone, and reports it
+		case x.write:
+			write = append(write, x)
+		case len(x.outside) > 0:
+			intend = append(intend, x)
+		case x.copied:
+			p.add(func(r *entity.Report) { r.Written++ })
+		default:
+			p.add(func(r *entity.Report) { r.Unchanged++ })
+		}
+	}
+	for _, partition := range group(write, func(x *rebuilt) string { return x.key.Partition }) {
+		again = slices.AppendSeq(again, slices.Chunk(partition, max(1, entity.MaxTransactionOperations/(1+len(p.r.Copies)))))
+	}
+	return again, slices.Collect(slices.Chunk(intend, mostReconciled)), alone
+}
+
+// writeSet writes the entities of a set again in one transaction, each under its own ETag, and reconciles the
+// locations that the transaction does not write. It returns the entities that could not be reconciled.
+func (p *page) writeSet(ctx context.Context, set []*rebuilt) (failed []*rebuilt, err error) {
+	all := make([]*engine.Again, len(set))
+	var intended []*rebuilt
+	for i, x := range set {
+		all[i] = x.again(nil)
+		if x.outside = x.intended; len(x.intended) > 0 {
+			intended = append(intended, x)
+		}
+	}
+	if err := p.r.WriteAgainTogether(ctx, p.op, all); err != nil {
+		return nil, err
+	}
+	p.add(func(r *entity.Report) { r.Written += int64(len(set) - len(intended)) })
+	if len(intended) == 0 {
+		return nil, nil
+	}
+	if failed, err = p.reconcileSet(ctx, intended); err != nil { // rewriting the entities does not write these locations, so they need an intent of their own
+		for _, x := range intended {
+			x.err = err
+		}
+		return intended, nil // the caller then processes each entity alone, and reports its error
+	}
+	return failed, nil
+}
+
+// reconcileSet reconciles the locations of entities outside of their partitions under one intent. It returns
+// the entities that could not be reconciled, with their errors.
+func (p *page) reconcileSet(ctx context.Context, set []*rebuilt) (failed []*rebuilt, err error) {
+	all := make([]*engine.Again, len(set))
+	for i, x := range set {
+		all[i] = x.again(x.outside)
+	}
+	if err := p.r.RunReconcile(ctx, all); err != nil {
+		return nil, err
+	}
+	for i, x := range set {
+		if x.err = all[i].Err; x.err != nil {
+			failed = append(failed, x)
+		}
+	}
+	p.add(func(r *entity.Report) { r.Written += int64(len(set) - len(failed)) })
+	return failed, nil
+}
+
+// fill writes the rows and facts of one entity that the patterns lack.
+func (p *page) fill(ctx context.Context, x *rebuilt) error {
+	for attempt := 0; ; attempt++ {
+		err := p.locked(ctx, p.sharedBy([]*rebuilt{x}), func() error { return p.fillOnce(ctx, &rebuilt{key: x.key, value: x.value, row: x.row}) })
+		if !retryable(ctx, err) || attempt+1 >= p.r.Schema.MaxAttempts {
+			return p.giveUp(ctx, x.key, err)
+		}
+		p.add(func(r *entity.Report) { r.Conflicts++ })
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+		if x.value, x.row, err = p.r.ReadOwn(ctx, p.op, x.key); err != nil || x.value == nil {
+			return p.giveUp(ctx, x.key, err)
+		}
+	}
+}
+
+// fillOnce reads what the patterns lack for an entity. Then it rewrites the entity, or reconciles what is
+// outside of its partition.
+func (p *page) fillOnce(ctx context.Context, x *rebuilt) error {
+	all := []*rebuilt{x}
+	if err := p.lacking(ctx, all); err != nil {
+		return err
+	}
+	if x.err == nil {
+		if err := p.fillEmpty(ctx, all, false, nil); err != nil {
+			return err
+		}
+	}
+	taken, err := x.taken, x.err
+	x.taken = nil
+	switch {
+	case err != nil:
+	case x.write:
+		_, err = p.writeSet(ctx, all)
+	case len(x.outside) > 0:
+		_, err = p.reconcileSet(ctx, all)
+	case taken == nil || x.copied:
+		p.sets(all) // counts it
+	}
+	return cmp.Or(err, x.err, taken)
+}
