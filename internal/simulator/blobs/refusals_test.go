@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
@@ -86,9 +87,7 @@ func TestLease(t *testing.T) {
 	lease(201, "", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", first)
 	s.clock.Advance(24 * time.Hour)
 	s.do(412, "LeaseIdMissing", "DELETE", "", "")
-	if left := lease(202, "", "break", "x-ms-lease-break-period", "30").Header.Get("x-ms-lease-time"); left != "30" {
-		t.Errorf("%s s are left", left)
-	}
+	assert.Equal(t, lease(202, "", "break", "x-ms-lease-break-period", "30").Header.Get("x-ms-lease-time"), "30", "seconds left")
 	lease(409, "LeaseIsBreakingAndCannotBeAcquired", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", second)
 	lease(409, "LeaseIsBrokenAndCannotBeRenewed", "renew", "x-ms-lease-id", first)
 	lease(409, "LeaseIsBreakingAndCannotBeChanged", "change", "x-ms-lease-id", first, "x-ms-proposed-lease-id", second)
