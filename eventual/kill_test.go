@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -43,17 +44,17 @@ func TestKilledWorkers(t *testing.T) {
 	s := storagetest.Azurite(t)
 	q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: killVisibility})
 	table := q.Account().Table(s.TableName(t))
-	check(t, table.Create(t.Context()))
+	assert.Check(t, table.Create(t.Context()))
 	for bucket := range killBuckets {
 		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
 		counter.Set(countProperty, tables.Int64(0))
-		check(t, table.Entities().Insert(t.Context(), counter))
+		assert.Check(t, table.Entities().Insert(t.Context(), counter))
 	}
 
 	began := time.Now()
 	sent := sendNumbers(t, q, n)
 	killed := killWhile(t, s.ConnectionString, table.Name()+" "+q.Name(), func() bool {
-		return !sent.Load() || must[int](t)(q.Length(t.Context())) > 0
+		return !sent.Load() || assert.Must[int](t)(q.Length(t.Context())) > 0
 	})
 	took := time.Since(began)
 
@@ -68,7 +69,7 @@ func TestKilledWorkers(t *testing.T) {
 		t.Error("the kills did not meet messages under way, so the test has not tested anything")
 	}
 	checkNumbers(t, table, n)
-	if poisoned := must[int](t)(q.Poison().Length(t.Context())); poisoned != 0 {
+	if poisoned := assert.Must[int](t)(q.Poison().Length(t.Context())); poisoned != 0 {
 		t.Errorf("%d messages are poisoned; the first: %+v", poisoned, entries(t, q)[0])
 	}
 }
@@ -156,7 +157,7 @@ func checkNumbers(t *testing.T, table *tables.Table, n int) {
 	t.Helper()
 	seen, rows, counted, sum := map[int64]int{}, map[string]int64{}, map[string]int64{}, int64(0)
 	for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
-		check(t, err)
+		assert.Check(t, err)
 		if row.Key == counterOf(row.Key.Partition) {
 			counted[row.Key.Partition], _ = row.Get(countProperty).Int()
 			sum += counted[row.Key.Partition]
@@ -170,9 +171,7 @@ func checkNumbers(t *testing.T, table *tables.Table, n int) {
 		rows[row.Key.Partition]++
 	}
 	for number := range int64(n) {
-		if seen[number] != 1 {
-			t.Errorf("number %d is there %d times", number, seen[number])
-		}
+		assert.Equal(t, seen[number], 1, "times number %d is there", number)
 	}
 	if len(seen) != n || sum != int64(n) {
 		t.Errorf("%d different numbers, and the counters say %d, of %d messages", len(seen), sum, n)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -41,7 +42,7 @@ const (
 func beWorker(t *testing.T, names string) {
 	tableName, queueName, _ := strings.Cut(names, " ")
 	s := storagetest.Azurite(t)
-	q := must[*eventual.Queue](t)(openQueue(s, queueName, &eventual.QueueOptions{VisibilityTimeout: killVisibility}))
+	q := assert.Must[*eventual.Queue](t)(openQueue(s, queueName, &eventual.QueueOptions{VisibilityTimeout: killVisibility}))
 	effects := effects{table: q.Account().Table(tableName), told: os.Stdout}
 	w := newWorker(t, q, map[string]eventual.Handler{killType: effects.count}, &eventual.WorkerOptions{
 		Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})
@@ -50,7 +51,7 @@ func beWorker(t *testing.T, names string) {
 		io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	check(t, w.Run(ctx))
+	assert.Check(t, w.Run(ctx))
 }
 
 // effects are what messages do to the data.
@@ -137,11 +138,11 @@ func startVictim(t *testing.T, connection, names string) *victim {
 // startChild runs a test of this binary again, with a variable that tells it what to do.
 func startChild(t *testing.T, test, connection, variable string) *victim {
 	t.Helper()
-	v := &victim{cmd: exec.Command(must[string](t)(os.Executable()), "-test.run=^"+test+"$", "-test.timeout=10m")}
+	v := &victim{cmd: exec.Command(assert.Must[string](t)(os.Executable()), "-test.run=^"+test+"$", "-test.timeout=10m")}
 	v.cmd.Env = append(os.Environ(), variable, storagetest.ConnectionStringVariable+"="+connection)
 	v.cmd.Stdout, v.cmd.Stderr, v.cmd.WaitDelay = &v.stdout, &v.stderr, 10*time.Second
-	v.stdin = must[io.WriteCloser](t)(v.cmd.StdinPipe())
-	check(t, v.cmd.Start())
+	v.stdin = assert.Must[io.WriteCloser](t)(v.cmd.StdinPipe())
+	assert.Check(t, v.cmd.Start())
 	return v
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -46,14 +47,14 @@ func TestKilledOutboxes(t *testing.T) {
 	s := storagetest.Azurite(t)
 	names, effectsName := saleNames(t, s), s.TableName(t)
 	store, repo, err := salesOf(s, names, (&destination{}).outbox(nil, nil))
-	check(t, err)
+	assert.Check(t, err)
 	eventual.Intents(store)
 	table := store.Table(effectsName)
-	check(t, store.Create(t.Context()))
+	assert.Check(t, store.Create(t.Context()))
 	for bucket := range killBuckets {
 		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
 		counter.Set(countProperty, tables.Int64(0))
-		check(t, table.Entities().Insert(t.Context(), counter))
+		assert.Check(t, table.Entities().Insert(t.Context(), counter))
 	}
 
 	began := time.Now()
@@ -69,7 +70,7 @@ func TestKilledOutboxes(t *testing.T) {
 	if len(killed) < 4 || changes < n || committed < n*9/10 {
 		t.Error("the kills did not meet changes under way, so the test has not tested anything")
 	}
-	if poisoned := must[int](t)(eventual.Intents(store).Poison().Length(t.Context())); poisoned != 0 {
+	if poisoned := assert.Must[int](t)(eventual.Intents(store).Poison().Length(t.Context())); poisoned != 0 {
 		t.Errorf("%d intents are poisoned; the first: %+v", poisoned, entries(t, eventual.Intents(store))[0])
 	}
 }
@@ -80,7 +81,7 @@ func TestKilledOutboxesCanFail(t *testing.T) {
 	if !harness.Thorough() || !harness.OnAzurite(t) {
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), must[string](t)(os.Executable()), "-test.run=^TestKilledOutboxes$")
+	cmd := exec.CommandContext(t.Context(), assert.Must[string](t)(os.Executable()), "-test.run=^TestKilledOutboxes$")
 	cmd.Env = append(os.Environ(), careless+"=1")
 	out, err := cmd.CombinedOutput()
 	if said := regexp.MustCompile(`sale [^\n]* effects after [^\n]*`).FindString(string(out)); err == nil || said == "" {
@@ -131,7 +132,7 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 	t.Helper()
 	effects, rows, counted := map[string]int{}, 0, int64(0)
 	for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
-		check(t, err)
+		assert.Check(t, err)
 		if row.Key == counterOf(row.Key.Partition) {
 			n, _ := row.Get(countProperty).Int()
 			counted += n
@@ -142,7 +143,7 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 		rows++
 	}
 	for v, err := range repo.Query().Partition("shop").All(t.Context()) {
-		check(t, err)
+		assert.Check(t, err)
 		committed += v.Total
 		if effects[v.ID] != v.Total {
 			wrong++
@@ -154,9 +155,7 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 		wrong++
 		t.Errorf("sale %s does not exist and has %d effects", id, n)
 	}
-	if int64(rows) != counted {
-		t.Errorf("%d effects, and the counters say %d", rows, counted)
-	}
+	assert.Equal(t, int64(rows), counted, "the counters, of %d effects", rows)
 	return committed, wrong
 }
 
@@ -164,10 +163,10 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 // what there is.
 func beOutbox(t *testing.T, names []string) {
 	s := storagetest.Azurite(t)
-	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := must[*patterns.Store](t)(patterns.NewStore(account, names[1], &patterns.StoreOptions{Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: killVisibility})}))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, names[1], &patterns.StoreOptions{Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: killVisibility})}))
 	seen := saleEffects{effects: effects{table: account.Table(names[2]), told: os.Stdout}}
-	repo := must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table(names[0]), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }},
+	repo := assert.Must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table(names[0]), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }},
 		eventual.OnCommit("calls", seen.count, nil)))
 	var over atomic.Bool
 	go func() {
@@ -178,9 +177,7 @@ func beOutbox(t *testing.T, names []string) {
 	var worker, writers sync.WaitGroup
 	worker.Go(func() {
 		err := eventual.Run(ctx, store, &eventual.WorkerOptions{Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	})
 	var next atomic.Int64
 	for range outboxKillWriters {
@@ -195,8 +192,8 @@ func beOutbox(t *testing.T, names []string) {
 		})
 	}
 	writers.Wait()
-	check(t, store.Close(ctx))
-	for must[int](t)(eventual.Intents(store).Length(ctx)) > 0 {
+	assert.Check(t, store.Close(ctx))
+	for assert.Must[int](t)(eventual.Intents(store).Length(ctx)) > 0 {
 		time.Sleep(50 * time.Millisecond)
 	}
 	cancel()
