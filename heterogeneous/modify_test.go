@@ -39,9 +39,7 @@ func TestModify(t *testing.T) {
 			for id := 1; id <= 2; id++ {
 				want := current(id)
 				want.Visits = 2
-				if e := harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", id))); text(e) != text(want) {
-					t.Errorf("there is %s", text(e))
-				}
+				assert.Equal(t, text(harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", id)))), text(want))
 			}
 			e := harness.Must[*tables.Entity](t)(p.table.Entities().Get(ctx, car.Key))
 			if n, _ := e.Get("Visits").Int(); n != 2 || len(e.Properties) != 2 {

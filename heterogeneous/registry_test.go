@@ -78,9 +78,7 @@ func TestSeveralTypes(t *testing.T) {
 	}
 	first := readAll(t, before.registry.Query().Partition("Sales").Rows(compoundkey.All().Under("empid")).Top(3))
 	assert.Slices(t, first, []string{"first 1 June Jones1 1", "first 2 June Jones2 1", "bag empid_000002x Car@1 2"}, "the old program")
-	if v := harness.Must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1))); text(v) != want[2] {
-		t.Errorf("Get reads %s", text(v))
-	}
+	assert.Equal(t, text(harness.Must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1)))), want[2], "Get")
 	if _, err := p.registry.Get(ctx, tables.Key{Partition: "Sales", Row: "visits_000001_000001"}); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a copy reads as %v", err)
 	}

@@ -70,9 +70,7 @@ func TestOldProgramsMeetNewVersions(t *testing.T) {
 		}
 	}
 	assert.ErrorIs(t, before.v1.Insert(ctx, old(1)), tables.ErrExists, "Insert")
-	if v := harness.Must[any](t)(before.registry.Get(ctx, key)); text(v) != "bag empid_000001 Employee@3 7" {
-		t.Errorf("the registry reads %s", text(v))
-	}
+	assert.Equal(t, text(harness.Must[any](t)(before.registry.Get(ctx, key))), "bag empid_000001 Employee@3 7", "the registry")
 	assert.Equal(t, stored(t, p.table, key), was, "stored")
 	// What it knows of the entity it may change.
 	harness.Check(t, before.registry.Modify(ctx, key, func(e *tables.Entity) error { e.Set("Visits", tables.Int64(2)); return nil }))
@@ -149,9 +147,7 @@ func TestUpgradeTagsTheUntagged(t *testing.T) {
 	}
 	harness.Check(t, p.table.Entities().Insert(ctx, bag))
 	assert.ErrorIs(t, assert.Err(p.employees.Get(ctx, bag.Key)), tables.ErrGarbled, "where there are steps")
-	if v := harness.Must[any](t)(p.registry.Get(ctx, bag.Key)); text(v) != "bag empid_000001  4" {
-		t.Errorf("where there are steps the registry reads %s", text(v))
-	}
+	assert.Equal(t, text(harness.Must[any](t)(p.registry.Get(ctx, bag.Key))), "bag empid_000001  4", "the registry, where there are steps")
 	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
 	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, Rows: compoundkey.Starting("empid")}, typ)
 	harness.Check(t, err)
@@ -159,9 +155,7 @@ func TestUpgradeTagsTheUntagged(t *testing.T) {
 	if got.Elapsed = 0; got != (tables.Report{Read: 1, Written: 1}) {
 		t.Errorf("the report is %+v", got)
 	}
-	if e := harness.Must[*employee](t)(p.employees.Get(ctx, bag.Key)); text(e) != text(current(1)) {
-		t.Errorf("it reads as %s", text(e))
-	}
+	assert.Equal(t, text(harness.Must[*employee](t)(p.employees.Get(ctx, bag.Key))), text(current(1)), "the entity")
 }
 
 // TestUpgradeMeetsConcurrentWriters: who changes an entity between read and write keeps the change.

@@ -124,9 +124,7 @@ func TestDropRefuses(t *testing.T) {
 	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
 		t.Errorf("a dry run leaves a mark of %v", at)
 	}
-	if report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())); labels(report.Tables, name) != "[D20140821]" {
-		t.Errorf("dropped are %v", report.Tables)
-	}
+	assert.Equal(t, labels(harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())).Tables, name), "[D20140821]", "dropped")
 	// The mark never goes back, and an earlier Drop says which one holds.
 	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon.AddDate(-1, 0, 0), noGrace()))
 	if want := noon.Truncate(24 * time.Hour); !report.Mark.Equal(want) || len(report.Tables) != 0 {

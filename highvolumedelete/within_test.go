@@ -82,9 +82,7 @@ func TestDroppedPeriodWithIntents(t *testing.T) {
 	harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon))
 	old, today := &login{User: "june", At: noon.AddDate(0, 0, -3), Address: "::1"}, &login{User: "june", At: noon.Add(-time.Hour), Address: "::1"}
 	harness.Check(t, store.Create(ctx), logins.Insert(ctx, old), logins.Insert(ctx, today))
-	if report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())); len(report.Tables) != 1 {
-		t.Fatalf("dropped are %v", report.Tables)
-	}
+	assert.Len(assert.Fatal(t), harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())).Tables, 1, "dropped")
 	assert.ErrorIs(t, assert.Err(logins.Get(ctx, old.At, keyOf(old))), tables.ErrNotFound, "Get")
 	assert.ErrorIs(t, logins.Insert(ctx, &login{User: "june", At: old.At, Address: "::2"}), highvolumedelete.ErrLate, "Insert")
 	read := 0

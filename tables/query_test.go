@@ -274,9 +274,7 @@ func TestQueryFirst(t *testing.T) {
 	fill(t, table, []*tables.Entity{harness.Bag("p", "a", "x"), harness.Bag("p", "b", "y")})
 	bags := table.Entities()
 	requests.Store(0)
-	if e := harness.Must[*tables.Entity](t)(bags.Query().Partition("p").First(ctx)); e.Key.Row != "a" {
-		t.Errorf("first is %v", e.Key)
-	}
+	assert.Equal(t, harness.Must[*tables.Entity](t)(bags.Query().Partition("p").First(ctx)).Key.Row, "a", "first")
 	for _, q := range []tables.Query[tables.Entity]{bags.Query().Partition("none"), bags.Query().Partition("p").Row("none"), bags.Query().Partition("p").Where(tables.Eq("Text", "z"))} {
 		v, err := q.First(ctx)
 		if e := harness.WantKind(t, err, tables.ErrNotFound); v != nil || e.Op != "First" || e.Table != table.Name() {

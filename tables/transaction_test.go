@@ -80,7 +80,5 @@ func TestTransactionsRefuseProjections(t *testing.T) {
 	x := table.NewTransaction()
 	x.UpsertMerge(part)
 	harness.Check(t, assert.Err(x.Commit(ctx)))
-	if e := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, part.Key)); len(e.Properties) != 2 {
-		t.Errorf("left of the row: %v", e.Properties)
-	}
+	assert.Len(t, harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, part.Key)).Properties, 2, "left of the row")
 }

@@ -216,9 +216,7 @@ func TestMergeOfNullInBag(t *testing.T) {
 		"missing": bags.Merge(ctx, e, "C"), "staged Merge": commit((*tables.Transaction).Merge),
 		"staged MergeUnconditional": commit((*tables.Transaction).MergeUnconditional), "staged UpsertMerge": commit((*tables.Transaction).UpsertMerge),
 	} {
-		if e := harness.WantKind(t, err, tables.ErrInvalid); !strings.Contains(e.Error(), "has no value") {
-			t.Errorf("%s: %v", verb, e)
-		}
+		assert.Contains(t, harness.WantKind(t, err, tables.ErrInvalid).Error(), "has no value", verb)
 	}
 	assert.Equal(t, requests.Load(), 0, "requests")
 }

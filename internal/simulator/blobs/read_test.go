@@ -63,9 +63,7 @@ func TestBlobRanges(t *testing.T) {
 		}
 	}
 	both := map[string]string{"Range": "bytes=0-1", "x-ms-range": "bytes=5-6"}
-	if a := b.Want(t, probe.NewCall("GET", "/photos/whole", both, ""), 206, ""); string(a.Body) != "56" {
-		t.Errorf("of two ranges the wrong one: %q", a.Body)
-	}
+	assert.Equal(t, string(b.Want(t, probe.NewCall("GET", "/photos/whole", both, ""), 206, "").Body), "56", "of two ranges the wrong one")
 	b.putRaw(t, "empty", "")
 	b.Want(t, probe.NewCall("GET", "/photos/empty", nil, ""), 200, "")
 	b.Want(t, probe.NewCall("GET", "/photos/empty", map[string]string{"Range": "bytes=0-"}, ""), 416, "InvalidRange")

@@ -184,9 +184,7 @@ func TestSnapshots(t *testing.T) {
 	s.do(201, "", "PUT", "", "y", "x-ms-blob-type", "BlockBlob")
 	two := take()
 	for name, want := range map[string]string{one: "x", two: "y"} {
-		if a := s.do(200, "", "GET", "?snapshot="+name, ""); string(a.Body) != want {
-			t.Errorf("snapshot %s has %q", name, a.Body)
-		}
+		assert.Equal(t, string(s.do(200, "", "GET", "?snapshot="+name, "").Body), want, "snapshot %s", name)
 	}
 	s.do(409, "SnapshotsPresent", "DELETE", "", "")
 	s.do(409, "SnapshotsPresent", "PUT", "?comp=tier", "", "x-ms-access-tier", "Archive")
