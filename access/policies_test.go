@@ -113,7 +113,8 @@ func TestPoliciesLimits(t *testing.T) {
 
 func TestPoliciesThatAreRefused(t *testing.T) {
 	o := newOwner(t, storagetest.Simulator(t, nil))
-	counted, counter := harness.CountedService(o.s)
+	counter := &storagetest.RequestCounter{}
+	counted, _ := o.s.Faulty(counter)
 	policies := policiesOf(t, accountOf(t, counted).Table(o.table.Name()), quickly)
 	now := time.Now().Truncate(time.Second)
 	for name, p := range map[string]access.Policy{
