@@ -45,15 +45,14 @@ func TestKilledWorkers(t *testing.T) {
 	q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: killVisibility})
 	table := q.Account().Table(s.TableName(t))
 	assert.Check(t, table.Create(t.Context()))
-	for bucket := range killBuckets {
-		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
-		counter.Set(countProperty, tables.Int64(0))
-		assert.Check(t, table.Entities().Insert(t.Context(), counter))
-	}
+	newEffects(t, table)
 
 	began := time.Now()
 	sent := sendNumbers(t, q, n)
-	killed := killWhile(t, s.ConnectionString, table.Name()+" "+q.Name(), func() bool {
+	start := func(int) *victim {
+		return startChild(t, "TestKilledWorkers", s.ConnectionString, killVariable+"="+table.Name()+" "+q.Name())
+	}
+	killed := killInTurn(t, start, func(v *victim) bool { return v.said(handled) >= killAfter }, func([]*victim) bool {
 		return !sent.Load() || assert.Must[int](t)(q.Length(t.Context())) > 0
 	})
 	took := time.Since(began)
@@ -116,39 +115,6 @@ func sendSome(ctx context.Context, q *eventual.Queue, from, to int64) error {
 		}
 	}
 	return nil
-}
-
-// killWhile runs two workers and kills them in turn while there is something to do. It returns all workers that it has
-// started, each of which has ended.
-func killWhile(t *testing.T, connection, names string, busy func() bool) []*victim {
-	t.Helper()
-	var all, running []*victim
-	defer func() {
-		for _, v := range running { // those of a test that failed
-			v.cmd.Process.Kill()
-			v.cmd.Wait()
-		}
-	}()
-	begin := func() {
-		v := startVictim(t, connection, names)
-		all, running = append(all, v), append(running, v)
-	}
-	begin()
-	begin()
-	for busy() {
-		if oldest := running[0]; oldest.said(handled) >= killAfter {
-			running = running[1:]
-			oldest.kill(t)
-			begin()
-			continue
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	for _, v := range running {
-		v.end(t)
-	}
-	running = nil
-	return all
 }
 
 // checkNumbers holds the data against what the messages should have done: each number is there once, and the counters have

@@ -67,8 +67,17 @@ func bucketName(n uint32) string { return fmt.Sprintf("bucket%03d", n) }
 
 func counterOf(bucket string) tables.Key { return tables.Key{Partition: bucket, Row: "counter"} }
 
-// count inserts the message's row and raises its bucket's counter, in one transaction: the row is refused the second time,
-// and the counter with it.
+// newEffects gives each bucket its counter.
+func newEffects(t *testing.T, table *tables.Table) {
+	t.Helper()
+	for bucket := range killBuckets {
+		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
+		counter.Set(countProperty, tables.Int64(0))
+		assert.Check(t, table.Entities().Insert(t.Context(), counter))
+	}
+}
+
+// count has the effect of a message.
 func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 	if m.Dequeues > 1 {
 		io.WriteString(e.told, redelivered)
@@ -77,7 +86,13 @@ func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 	if err := m.Decode(&number); err != nil {
 		return err
 	}
-	rows, bucket := e.table.Entities(), bucketOf(m.ID)
+	return e.add(ctx, m.ID, m.ID, tables.Int64(number))
+}
+
+// add inserts a row for what has this ID and raises its bucket's counter, in one transaction: the row is refused the second time,
+// and the counter with it.
+func (e *effects) add(ctx context.Context, id, row string, number tables.Value) error {
+	rows, bucket := e.table.Entities(), bucketOf(id)
 	for {
 		counter, err := rows.Get(ctx, counterOf(bucket))
 		if err != nil {
@@ -85,10 +100,8 @@ func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 		}
 		n, _ := counter.Get(countProperty).Int()
 		counter.Set(countProperty, tables.Int64(n+1))
-		row := &tables.Entity{Key: tables.Key{Partition: bucket, Row: m.ID}}
-		row.Set(numberProperty, tables.Int64(number))
 		x := e.table.NewTransaction()
-		x.Insert(row)
+		x.Insert(&tables.Entity{Key: tables.Key{Partition: bucket, Row: row}, Properties: tables.Properties{{Name: numberProperty, Value: number}}})
 		x.Replace(counter)
 		switch _, err := x.Commit(ctx); {
 		case errors.Is(err, tables.ErrExists):
@@ -129,12 +142,6 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// startVictim runs this test binary again, as a worker.
-func startVictim(t *testing.T, connection, names string) *victim {
-	t.Helper()
-	return startChild(t, "TestKilledWorkers", connection, killVariable+"="+names)
-}
-
 // startChild runs a test of this binary again, with a variable that tells it what to do.
 func startChild(t *testing.T, test, connection, variable string) *victim {
 	t.Helper()
@@ -168,3 +175,39 @@ func (v *victim) end(t *testing.T) {
 
 // said is how often the worker wrote a line.
 func (v *victim) said(line string) int { return strings.Count(v.stdout.String(), line) }
+
+// killInTurn runs two processes and kills them in turn, each as soon as it is ripe, while there is something to do. It returns all
+// that it has started, each of which has ended.
+func killInTurn(t *testing.T, start func(n int) *victim, ripe func(*victim) bool, busy func(all []*victim) bool) (all []*victim) {
+	t.Helper()
+	var running []*victim
+	defer func() {
+		for _, v := range running { // those of a test that failed
+			v.cmd.Process.Kill()
+			v.cmd.Wait()
+		}
+	}()
+	begin := func() {
+		v := start(len(all))
+		all, running = append(all, v), append(running, v)
+	}
+	begin()
+	begin()
+	for busy(all) {
+		if oldest := running[0]; ripe(oldest) {
+			running = running[1:]
+			oldest.kill(t)
+			begin()
+			continue
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, v := range running {
+		v.stdin.Close() // all of them first, since one may wait until nothing is left for any
+	}
+	for _, v := range running {
+		v.end(t)
+	}
+	running = nil
+	return all
+}

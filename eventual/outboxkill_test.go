@@ -51,18 +51,23 @@ func TestKilledOutboxes(t *testing.T) {
 	eventual.Intents(store)
 	table := store.Table(effectsName)
 	assert.Check(t, store.Create(t.Context()))
-	for bucket := range killBuckets {
-		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
-		counter.Set(countProperty, tables.Int64(0))
-		assert.Check(t, table.Entities().Insert(t.Context(), counter))
-	}
+	newEffects(t, table)
 
 	began := time.Now()
-	killed := killOutboxes(t, s, strings.Join([]string{names[0], names[1], effectsName}, " "), n, each)
+	start := func(n int) *victim {
+		return startChild(t, "TestKilledOutboxes", s.ConnectionString, fmt.Sprintf("%s=%s %s %s s%d", outboxKillVariable, names[0], names[1], effectsName, n))
+	}
+	begun := func(all []*victim) (n int) {
+		for _, v := range all {
+			n += v.said(changeBegun)
+		}
+		return n
+	}
+	killed := killInTurn(t, start, func(v *victim) bool { return v.said(changeBegun) >= each }, func(all []*victim) bool { return begun(all) < n })
 	took := time.Since(began)
-	changes, again, twice := 0, 0, 0
+	changes, again, twice := begun(killed), 0, 0
 	for _, v := range killed {
-		changes, again, twice = changes+v.said(changeBegun), again+v.said(redelivered), twice+v.said(duplicate)
+		again, twice = again+v.said(redelivered), twice+v.said(duplicate)
 	}
 	committed, wrong := checkEffects(t, repo, table)
 	t.Logf("%d changes in %.1f s, %d of them committed; %d processes killed; %d calls that were not the first, or for an ID whose effect was there; %d entities wrong",
@@ -87,43 +92,6 @@ func TestKilledOutboxesCanFail(t *testing.T) {
 	if said := regexp.MustCompile(`sale [^\n]* effects after [^\n]*`).FindString(string(out)); err == nil || said == "" {
 		t.Fatalf("effects that are not idempotent were not caught: %v\n%s", err, out)
 	}
-}
-
-// killOutboxes runs two processes and kills them in turn, each after so many changes, until n are begun. It returns all of them.
-func killOutboxes(t *testing.T, s *storagetest.Service, names string, n, each int) (all []*victim) {
-	t.Helper()
-	var running []*victim
-	defer func() {
-		for _, v := range running { // those of a test that failed
-			v.cmd.Process.Kill()
-			v.cmd.Wait()
-		}
-	}()
-	begin := func() {
-		v := startChild(t, "TestKilledOutboxes", s.ConnectionString, outboxKillVariable+"="+fmt.Sprint(names, " s", len(all)))
-		all, running = append(all, v), append(running, v)
-	}
-	begin()
-	begin()
-	for begun := 0; begun < n; time.Sleep(10 * time.Millisecond) {
-		begun = 0
-		for _, v := range all {
-			begun += v.said(changeBegun)
-		}
-		if oldest := running[0]; oldest.said(changeBegun) >= each {
-			running = running[1:]
-			oldest.kill(t)
-			begin()
-		}
-	}
-	for _, v := range running {
-		v.stdin.Close() // all of them, since each waits until no intent is left
-	}
-	for _, v := range running {
-		v.end(t)
-	}
-	running = nil
-	return all
 }
 
 // checkEffects holds the effects against the sales: one for each change, which is as many as the sale's total. committed is the number
@@ -218,33 +186,14 @@ type saleEffects struct {
 	calls sync.Map // by Commit.ID
 }
 
-// count inserts the change's row and raises its bucket's counter, in one transaction: the row is refused the second time.
+// count has the effect of a change, unless the handler is to be careless: then it has one for each call.
 func (e *saleEffects) count(ctx context.Context, c eventual.Commit[sale]) error {
 	if _, again := e.calls.LoadOrStore(c.ID, true); again {
 		io.WriteString(e.told, redelivered)
 	}
-	rows, bucket := e.table.Entities(), bucketOf(c.ID)
-	for {
-		counter, err := rows.Get(ctx, counterOf(bucket))
-		if err != nil {
-			return err
-		}
-		n, _ := counter.Get(countProperty).Int()
-		counter.Set(countProperty, tables.Int64(n+1))
-		row := &tables.Entity{Key: tables.Key{Partition: bucket, Row: c.ID}}
-		if os.Getenv(careless) != "" {
-			row.Key.Row += rand.Text() // not idempotent
-		}
-		row.Set(numberProperty, tables.String(c.Entity.ID))
-		x := e.table.NewTransaction()
-		x.Insert(row)
-		x.Replace(counter)
-		switch _, err := x.Commit(ctx); {
-		case errors.Is(err, tables.ErrExists):
-			io.WriteString(e.told, duplicate)
-			return nil
-		case !errors.Is(err, tables.ErrConflict):
-			return err
-		}
+	row := c.ID
+	if os.Getenv(careless) != "" {
+		row += rand.Text()
 	}
+	return e.add(ctx, c.ID, row, tables.String(c.Entity.ID))
 }
