@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -151,16 +152,12 @@ func TestClientsStayInTheirTable(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	if counter.Count() != 0 {
-		t.Errorf("%d requests", counter.Count())
-	}
+	assert.Equal(t, counter.Count(), 0, "requests")
 	if eventual.QueueService(client.Account()) != nil || blobstorage.Service(client.Account()) != nil || blobstorage.Container(client.Account(), "c") != nil {
 		t.Error("a table's token opens another service")
 	}
 	harness.Check(t, client.Table().Entities().Insert(ctx, bag(at("p", "r")))) // and still works
-	if counter.Count() != 1 {
-		t.Errorf("%d requests of one", counter.Count())
-	}
+	assert.Equal(t, counter.Count(), 1, "requests of one")
 }
 
 // TestQueriesThatMissTheRange: no request where nothing can be found, one where something can.
@@ -200,13 +197,9 @@ func TestRepositoriesOverATokenWork(t *testing.T) {
 		}}))
 	e := &employee{Department: "Sales", ID: 1}
 	harness.Check(t, employees.Insert(t.Context(), e), employees.Replace(t.Context(), e), employees.Delete(t.Context(), e))
-	if counter.Reset() != 3 {
-		t.Errorf("not 1 request each")
-	}
+	assert.Equal(t, counter.Reset(), 3, "requests for three calls")
 	wantIs(t, employees.Insert(t.Context(), &employee{Department: "Tax", ID: 1}), access.ErrOutside, tables.ErrDenied)
-	if counter.Count() != 0 {
-		t.Errorf("%d requests", counter.Count())
-	}
+	assert.Equal(t, counter.Count(), 0, "requests")
 }
 
 func TestParseRefuses(t *testing.T) {
@@ -227,9 +220,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	for _, address := range []string{good, https, strings.Replace(good, "?", "()?", 1)} {
-		if _, err := access.Parse(address); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, assert.Err(access.Parse(address)))
 	}
 	_, err := access.Open(access.Token{}, nil)
 	wantIs(t, err, tables.ErrWiring)
@@ -278,10 +269,7 @@ func TestExpiryOnTheService(t *testing.T) {
 		now := nowOf(o.s)
 		signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now().Add(offset) }}))
 		token := harness.Must[access.Token](t)(signer.Sign(access.Grant{Table: o.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}))
-		_, err := openToken(t, o.s, token).Table().Entities().Get(t.Context(), at("p", "r"))
-		if !errors.Is(err, want) {
-			t.Errorf("%v: %v", offset, err)
-		}
+		assert.ErrorIs(t, assert.Err(openToken(t, o.s, token).Table().Entities().Get(t.Context(), at("p", "r"))), want, offset)
 	}
 }
 
@@ -293,12 +281,11 @@ func TestHTTPSOnly(t *testing.T) {
 	harness.Check(t, account.Table("Employees").Create(t.Context()), account.Table("Employees").Entities().Insert(t.Context(), bag(at("p", "r"))))
 	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: s.Clock.Now}))
 	token := harness.Must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query}))
-	_, err := openToken(t, s, token).Table().Entities().Get(t.Context(), at("p", "r"))
-	harness.Check(t, err)
+	harness.Check(t, assert.Err(openToken(t, s, token).Table().Entities().Get(t.Context(), at("p", "r"))))
 	plain := strings.Replace(token.RevealAddress(), "https:", "http:", 1)
 	if status, text := send(t, s, "GET", plain, ""); status != 403 || !strings.Contains(text, "AuthorizationProtocolMismatch") {
 		t.Errorf("%d %s", status, text)
 	}
-	_, err = access.Parse(plain)
+	_, err := access.Parse(plain)
 	wantIs(t, err, tables.ErrInvalid)
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -123,9 +123,7 @@ func TestQueriesAreCut(t *testing.T) {
 				harness.Check(t, err)
 				got = append(got, e.Key)
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s, %s: %v, want %v", name, query, got, want)
-			}
+			assert.Slices(t, got, want, "%s, %s", name, query)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -112,14 +113,10 @@ func TestGuardLeavesTheRestToTheService(t *testing.T) {
 	base, query, _ := strings.Cut(token.RevealAddress(), "?")
 	endpoint := strings.TrimSuffix(base, o.table.Name())
 	for _, row := range []string{"(PartitionKey=1,RowKey='x')", "(PartitionKey='x')", "(PartitionKey='x',RowKey=1)", "(PartitionKey='x',RowKey='y", "(PartitionKey='x',RowKey='y')more", "(RowKey='y',PartitionKey='x')", "()"} {
-		if err := access.Refusal(token, requestOf(t, http.MethodGet, base+row+"?"+query, "", "")); err != nil {
-			t.Errorf("%s: %v", row, err)
-		}
+		assert.NoError(t, access.Refusal(token, requestOf(t, http.MethodGet, base+row+"?"+query, "", "")), row)
 	}
 	for _, body := range []string{"", "[]", "{", `{"PartitionKey"`, `{"PartitionKey":1}`, `{"PartitionKey":"x"}`, `{"Text":`, `{"Text":"x",1}`, "not JSON"} {
-		if err := access.Refusal(token, requestOf(t, http.MethodPost, base+"?"+query, "application/json", body)); err != nil {
-			t.Errorf("an insert of %s: %v", body, err)
-		}
+		assert.NoError(t, access.Refusal(token, requestOf(t, http.MethodPost, base+"?"+query, "application/json", body)), "an insert of %s", body)
 	}
 	outside := base + rowAddress(at("Works", "x"))
 	whole := batchOf(http.MethodDelete, outside, "If-Match: *\r\n", "")
@@ -135,9 +132,7 @@ func TestGuardLeavesTheRestToTheService(t *testing.T) {
 		"by a header":    requestOf(t, http.MethodPost, endpoint+"$batch?"+query, batchType, strings.Replace(whole, "DELETE", "POST", 1), "X-HTTP-Method", "DELETE"),
 		"within another": requestOf(t, http.MethodPost, endpoint+"$batch?"+query, batchType, strings.Replace(whole, "If-Match: *", "X-HTTP-Method: MERGE", 1)),
 	} {
-		if err := access.Refusal(token, req); !errors.Is(err, access.ErrOutside) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, access.Refusal(token, req), access.ErrOutside, what)
 	}
 	for _, address := range []string{"https://other.test/x/y", endpoint + "?comp=properties&restype=service", base + "?comp=acl"} {
 		err := access.Refusal(token, requestOf(t, http.MethodGet, address, "", ""))
@@ -145,7 +140,5 @@ func TestGuardLeavesTheRestToTheService(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if err := access.Refusal(token, requestOf(t, http.MethodOptions, base+"?"+query, "", "")); err != nil {
-		t.Errorf("a method that nobody knows: %v", err)
-	}
+	assert.NoError(t, access.Refusal(token, requestOf(t, http.MethodOptions, base+"?"+query, "", "")), "a method that nobody knows")
 }

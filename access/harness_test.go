@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -66,8 +67,7 @@ func (o *owner) put(policies ...access.Policy) {
 		permission := p.Permissions.String()
 		list = append(list, &aztables.SignedIdentifier{ID: &p.ID, AccessPolicy: &aztables.AccessPolicy{Start: &p.Start, Expiry: &p.Expiry, Permission: &permission}})
 	}
-	_, err := o.table.Client().SetAccessPolicy(context.Background(), &aztables.SetAccessPolicyOptions{TableACL: list})
-	harness.Check(o, err)
+	harness.Check(o, assert.Err(o.table.Client().SetAccessPolicy(context.Background(), &aztables.SetAccessPolicyOptions{TableACL: list})))
 }
 
 // policies are the table's, with a Settle that is long beside a request: on a busy machine, a change with a shorter one has to begin again
@@ -116,8 +116,7 @@ func at(partition, row string) tables.Key { return tables.Key{Partition: partiti
 // send makes a request of which nothing but its address says who makes it, with nobody in between who would refuse it.
 func send(t testing.TB, s *storagetest.Service, method, address, body string, headers ...string) (status int, text string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), method, address, strings.NewReader(body))
-	harness.Check(t, err)
+	req := harness.Must[*http.Request](t)(http.NewRequestWithContext(context.Background(), method, address, strings.NewReader(body)))
 	req.Header.Set("x-ms-version", "2019-02-02")
 	req.Header.Set("Accept", "application/json;odata=nometadata")
 	if body != "" {
@@ -130,17 +129,16 @@ func send(t testing.TB, s *storagetest.Service, method, address, body string, he
 	if s.ClientOptions.Transport != nil {
 		transport = s.ClientOptions.Transport
 	}
-	resp, err := transport.Do(req)
-	harness.Check(t, err)
-	answer, err := io.ReadAll(resp.Body)
-	harness.Check(t, err, resp.Body.Close())
+	resp := harness.Must[*http.Response](t)(transport.Do(req))
+	answer := harness.Must[[]byte](t)(io.ReadAll(resp.Body))
+	harness.Check(t, resp.Body.Close())
 	return resp.StatusCode, string(answer)
 }
 
 // counted is a client of a token, and the requests that it makes.
 func (o *owner) counted(g access.Grant) (*access.Client, *storagetest.RequestCounter) {
 	o.Helper()
-	counter := &storagetest.RequestCounter{}
+	counter := &storagetest.RequestCounter{} // of what is sent: the token guard refuses behind the policies
 	faulty, _ := o.s.Faulty(counter)
 	return openToken(o, faulty, o.sign(g)), counter
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -35,9 +36,7 @@ func TestPolicyIDsAtTheirLimits(t *testing.T) {
 			wantIs(t, policies.Revoke(t.Context(), id), tables.ErrInvalid)
 			continue
 		}
-		if again := harness.Must[access.Token](t)(access.Parse(token.RevealAddress())); again.Policy() != id {
-			t.Errorf("%q came back as %q", id, again.Policy())
-		}
+		assert.Equal(t, harness.Must[access.Token](t)(access.Parse(token.RevealAddress())).Policy(), id, "read back")
 	}
 }
 

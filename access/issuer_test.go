@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -74,9 +75,7 @@ func (d *desk) wantAsked(t testing.TB, user string, n int) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.asked[user] != n {
-		t.Errorf("Grants was asked %d times for %s, want %d", d.asked[user], user, n)
-	}
+	assert.Equal(t, d.asked[user], n, "times Grants was asked for %s", user)
 }
 
 // TestIssuerRenewsBeforeExpiry: one token for a user until a quarter of its lifetime is left.
@@ -87,15 +86,11 @@ func TestIssuerRenewsBeforeExpiry(t *testing.T) {
 		t.Errorf("%v, %v", first, first.Range())
 	}
 	d.pass(45*time.Minute - time.Nanosecond)
-	if d.token(t, "June").RevealAddress() != first.RevealAddress() {
-		t.Error("renewed before its time")
-	}
+	assert.Equal(t, d.token(t, "June").RevealAddress(), first.RevealAddress(), "renewed before its time")
 	d.wantAsked(t, "June", 1)
 	d.pass(time.Nanosecond)
 	second := d.token(t, "June")
-	if left := second.Expiry().Sub(d.clock()); left != time.Hour {
-		t.Errorf("%v left of the renewed token", left)
-	}
+	assert.Equal(t, second.Expiry().Sub(d.clock()), time.Hour, "left of the renewed token")
 	d.token(t, "Ken")
 	d.wantAsked(t, "June", 2)
 	d.wantAsked(t, "Ken", 1)
@@ -146,9 +141,7 @@ func TestIssuerIsBounded(t *testing.T) {
 	for _, user := range []string{"a", "b", "c", "a", "d"} { // b goes
 		d.token(t, user)
 	}
-	if d.Len() != 3 {
-		t.Errorf("%d tokens", d.Len())
-	}
+	assert.Equal(t, d.Len(), 3, "tokens")
 	for user, n := range map[string]int{"a": 1, "c": 1, "d": 1} {
 		d.token(t, user)
 		d.wantAsked(t, user, n)
@@ -158,9 +151,7 @@ func TestIssuerIsBounded(t *testing.T) {
 	for i := range 1000 {
 		d.token(t, fmt.Sprint("user ", i))
 	}
-	if d.Len() != 3 {
-		t.Errorf("%d tokens", d.Len())
-	}
+	assert.Equal(t, d.Len(), 3, "tokens")
 }
 
 // TestIssuerErrors: who is denied has no token any more; whom nobody could look up keeps the one he has.
@@ -174,9 +165,7 @@ func TestIssuerErrors(t *testing.T) {
 	first := d.token(t, "June")
 	d.pass(50 * time.Minute)
 	d.err = down
-	if d.token(t, "June").RevealAddress() != first.RevealAddress() {
-		t.Error("another token")
-	}
+	assert.Equal(t, d.token(t, "June").RevealAddress(), first.RevealAddress(), "another token")
 	d.pass(10 * time.Minute)
 	_, err = d.Token(t.Context(), "June") // it has expired
 	wantIs(t, err, down)
@@ -222,9 +211,7 @@ func TestIssuerSingleFlight(t *testing.T) {
 		close(d.gate)
 		synctest.Wait()
 		d.wantAsked(t, "June", 1)
-		if got.Load() != 50 {
-			t.Errorf("%d of 50 have a token", got.Load())
-		}
+		assert.Equal(t, got.Load(), 50, "those of 50 with a token")
 		_, err := d.Token(impatient, "June")
 		wantIs(t, err, context.Canceled)
 
@@ -235,9 +222,7 @@ func TestIssuerSingleFlight(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
 	panics := harness.Must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { panic("no directory") }, nil))
-	if _, err := panics.Token(t.Context(), "June"); err == nil {
-		t.Error("a token of a panic")
-	}
+	assert.Error(t, assert.Err(panics.Token(t.Context(), "June")), "a token of a panic")
 }
 
 // TestIssuerForgets: an answer that was under way when the user was forgotten goes to those who waited for it and to nobody else.
@@ -259,13 +244,9 @@ func TestIssuerForgets(t *testing.T) {
 			close(d.gate)
 			harness.Check(t, <-waiting, <-waiting)
 			synctest.Wait()
-			if d.Len() != 1 {
-				t.Errorf("%s: %d tokens", name, d.Len())
-			}
+			assert.Equal(t, d.Len(), 1, "%s: tokens", name)
 			forget(d)
-			if d.Len() != 0 {
-				t.Errorf("%s: %d tokens", name, d.Len())
-			}
+			assert.Equal(t, d.Len(), 0, "%s: tokens", name)
 		})
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -47,9 +47,7 @@ func TestPoliciesRevoke(t *testing.T) {
 	one, two := whole(o, "one & <two>"), whole(o, "two")
 	harness.Check(t, policies.Create(t.Context(), one), policies.Create(t.Context(), two))
 	list := harness.Must[[]access.Policy](t)(policies.List(t.Context()))
-	if !slices.Equal(list, []access.Policy{one, two}) {
-		t.Errorf("%+v", list)
-	}
+	assert.Slices(t, list, []access.Policy{one, two})
 	get := func(c *access.Client) error {
 		_, err := c.Table().Entities().Get(t.Context(), at("p", "r"))
 		return err
@@ -61,13 +59,9 @@ func TestPoliciesRevoke(t *testing.T) {
 	wantIs(t, get(byOne), tables.ErrDenied)
 	harness.Check(t, get(byTwo), get(byNone))
 	wantIs(t, policies.Revoke(t.Context(), one.ID), tables.ErrNotFound)
-	if got := idsOf(t, policies); !slices.Equal(got, []string{"two"}) {
-		t.Error(got)
-	}
+	assert.Slices(t, idsOf(t, policies), []string{"two"})
 	harness.Check(t, policies.Revoke(t.Context(), two.ID))
-	if got := idsOf(t, policies); len(got) != 0 {
-		t.Error(got)
-	}
+	assert.Len(t, idsOf(t, policies), 0)
 }
 
 // TestPoliciesExpire is on virtual time, with policies that leave something to the token.
@@ -88,9 +82,7 @@ func TestPoliciesExpire(t *testing.T) {
 		"no expiry": {Policy: "permissions"}, "permissions twice": {Policy: "permissions", Permissions: access.Query, Lifetime: time.Minute},
 		"not yet": {Policy: "expiry", Permissions: access.Query}, "no permissions": {Policy: "nothing", Lifetime: time.Minute}, "no policy": {Policy: "none", Permissions: access.Query, Lifetime: time.Minute},
 	} {
-		if err := get(g); !errors.Is(err, tables.ErrDenied) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, get(g), tables.ErrDenied, name)
 	}
 	o.s.Wait(90 * time.Minute)
 	harness.Check(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}))
@@ -110,13 +102,9 @@ func TestPoliciesLimits(t *testing.T) {
 	wantIs(t, policies.Create(t.Context(), whole(o, "one too many")), tables.ErrTooLarge)
 	wantIs(t, policies.Create(t.Context(), whole(o, "policy 1")), tables.ErrExists)
 	harness.Check(t, policies.Revoke(t.Context(), "policy 2"), policies.Create(t.Context(), whole(o, "policy 5"))) // from and to a full list
-	if got := idsOf(t, policies); !slices.Equal(got, []string{id, "policy 0", "policy 1", "policy 3", "policy 5"}) {
-		t.Error(got)
-	}
+	assert.Slices(t, idsOf(t, policies), []string{id, "policy 0", "policy 1", "policy 3", "policy 5"})
 	list := harness.Must[[]access.Policy](t)(policies.List(t.Context()))
-	if list[0] != (access.Policy{ID: id, Permissions: access.Query | access.Delete, Start: start, Expiry: expiry}) {
-		t.Errorf("%+v", list[0])
-	}
+	assert.Equal(t, list[0], (access.Policy{ID: id, Permissions: access.Query | access.Delete, Start: start, Expiry: expiry}))
 	gone := policiesOf(t, o.table.Account().Table(o.s.TableName(t)), quickly)
 	_, err := gone.List(t.Context())
 	wantIs(t, err, tables.ErrMissingResource)
@@ -133,18 +121,14 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 		"no id": {Permissions: access.Query}, "two lines": {ID: "a\nb"}, "ours": {ID: "_tpLock_x"}, "no permission": {ID: "a", Permissions: 16},
 		"ends before it starts": {ID: "a", Start: now, Expiry: now}, "finer than a second": {ID: "a", Expiry: now.Add(time.Millisecond)},
 	} {
-		if err := policies.Create(t.Context(), p); !errors.Is(err, tables.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, policies.Create(t.Context(), p), tables.ErrInvalid, name)
 	}
 	wantIs(t, policies.Revoke(t.Context(), ""), tables.ErrInvalid)
 	_, err := access.NewPolicies(nil, nil)
 	wantIs(t, err, tables.ErrWiring)
 	_, err = access.NewPolicies(o.table, &access.PoliciesOptions{UnsafeSettle: -1})
 	wantIs(t, err, tables.ErrWiring)
-	if counter.Count() != 0 {
-		t.Errorf("%d requests", counter.Count())
-	}
+	assert.Equal(t, counter.Count(), 0, "requests")
 }
 
 // TestPoliciesCost is on virtual time: on a slow machine, a change with a short Settle may have to begin again.
@@ -202,7 +186,5 @@ func TestTokensChangeNoPolicies(t *testing.T) {
 			t.Errorf("%s: %d %s", what, status, text)
 		}
 	}
-	if after := harness.Must[[]access.Policy](t)(o.policies().List(t.Context())); len(after) != len(before) {
-		t.Errorf("the policies are %v", after)
-	}
+	assert.Len(t, harness.Must[[]access.Policy](t)(o.policies().List(t.Context())), len(before), "the policies")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -52,9 +53,7 @@ func TestRangesSayWhatTheyAre(t *testing.T) {
 	if (access.Token{}).RevealAddress() != "" || (access.Token{}).RevealQuery() != "" {
 		t.Error("no token has a text")
 	}
-	if _, err := access.NewSigner(nil, "a2V5", nil); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("a signer of no account: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(access.NewSigner(nil, "a2V5", nil)), tables.ErrWiring, "a signer of no account")
 	if _, err := access.NewPolicies(o.table.Account().Table("a b"), nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("policies of a table that there cannot be: %v", err)
 	}

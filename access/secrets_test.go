@@ -23,6 +23,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/testrun"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -68,7 +69,7 @@ func (c *canary) value(where string, v any) {
 
 // error looks at an error and everything below it.
 func (c *canary) error(err error) {
-	harness.EachCause(err, func(err error) {
+	testrun.EachCause(err, func(err error) {
 		var b bytes.Buffer
 		slog.New(slog.NewJSONHandler(&b, nil)).Info("m", "err", err)
 		c.search("error", fmt.Sprintf("%s %+v %#v %q %s", err.Error(), err, err, err, b.String()))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -124,9 +125,7 @@ func TestGoldenToken(t *testing.T) {
 		Range: access.Rows("Sales & Co", compoundkey.Starting("empid", compoundkey.Int(123, 6)))}))
 	const want = "https://contoso.table.core.windows.net/Employees?epk=Sales%20%26%20Co&erk=empid_000123%EF%BF%BD&se=2026-11-20T14%3A00%3A00Z" +
 		"&sig=l%2Bk14rkhrrgJks0vbmON9De1tEAZPmpScZmvE0pp2AU%3D&sp=ru&spk=Sales%20%26%20Co&spr=https&srk=empid_000123&st=2026-11-20T12%3A45%3A00Z&sv=2019-02-02&tn=employees"
-	if got := token.RevealAddress(); got != want {
-		t.Errorf("\n%s, want\n%s", got, want)
-	}
+	assert.Equal(t, token.RevealAddress(), want)
 	again := harness.Must[access.Token](t)(access.Parse(token.RevealAddress()))
 	if again.RevealAddress() != token.RevealAddress() || again.Range() != token.Range() || again.Permissions() != token.Permissions() ||
 		!again.Start().Equal(token.Start()) || !again.Expiry().Equal(token.Expiry()) || again.Table() != "Employees" || again.AllowsHTTP() {
@@ -139,9 +138,7 @@ func TestGrantsThatAreRefused(t *testing.T) {
 	account := accountOf(t, s)
 	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, nil))
 	good := access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}
-	if _, err := signer.Sign(good); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(signer.Sign(good)))
 	for name, change := range map[string]func(g *access.Grant){
 		"no table":             func(g *access.Grant) { g.Table = "" },
 		"no name of a table":   func(g *access.Grant) { g.Table = "a\nb" },
@@ -186,9 +183,7 @@ func TestWhoCannotSign(t *testing.T) {
 	for name, account := range map[string]*tables.Account{"Entra ID": entra, "a token": openToken(t, s, token).Account()} {
 		_, err := access.NewSigner(account, "", nil)
 		wantIs(t, err, access.ErrNoSharedKey, tables.ErrWiring)
-		if err == nil || !strings.Contains(err.Error(), "user delegation") {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorContains(t, err, "user delegation", name)
 		_, err = access.NewSigner(account, "a2V5", nil)
 		wantIs(t, err, tables.ErrWiring)
 	}
@@ -204,9 +199,7 @@ func TestWhoCannotSign(t *testing.T) {
 	_, err = access.NewSigner(cosmos, "a2V5", nil)
 	wantIs(t, err, tables.ErrWiring)
 	for _, connection := range []string{"UseDevelopmentStorage=true", " usedevelopmentstorage = TRUE ;", "AccountName=abc; accountkey = a2V5 ;EndpointSuffix=core.chinacloudapi.cn"} {
-		if _, err := access.NewSignerFromConnectionString(connection, nil); err != nil {
-			t.Errorf("%s: %v", connection, err)
-		}
+		assert.NoError(t, assert.Err(access.NewSignerFromConnectionString(connection, nil)), connection)
 	}
 	_, err = access.NewSignerFromConnectionString("AccountName=abc;SharedAccessSignature="+token.RevealQuery(), nil)
 	wantIs(t, err, access.ErrNoSharedKey)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -61,9 +62,7 @@ func TestBackup(t *testing.T) {
 	if report, err := v.Verify(t.Context(), "Monday-1", nil); err != nil || report.Read != n+10 {
 		t.Fatal(report, err)
 	}
-	if _, err := v.Backup(t.Context(), "Monday-1", all, nil); !errors.Is(err, tables.ErrExists) {
-		t.Fatal(err)
-	}
+	assert.ErrorIs(assert.Fatal(t), assert.Err(v.Backup(t.Context(), "Monday-1", all, nil)), tables.ErrExists)
 	to, other := newTable(t, account), newTable(t, account)
 	result, err := v.Restore(t.Context(), "Monday-1", []backup.Target{{Name: first.Name(), To: to}, {Name: strings.ToLower(empty.Name()), To: other}}, nil)
 	if err != nil || result.Written != n || result.Estimate != n {
@@ -93,9 +92,7 @@ func TestBase(t *testing.T) {
 	if report, err = v.Backup(t.Context(), "same", []*tables.Table{table}, &same); err != nil || report.Unchanged != n || report.Written != 0 {
 		t.Fatal(report, err)
 	}
-	if now := len(files(t, folder)); now != before+1 {
-		t.Errorf("%d files, and then %d", before, now)
-	}
+	assert.Equal(t, len(files(t, folder)), before+1, "after %d files", before)
 	rows := table.Entities()
 	harness.Check(t, rows.DeleteUnconditional(t.Context(), keyOf(600)), rows.Insert(t.Context(), harness.Row("zz", "new")))
 	if _, err := rows.BulkNonAtomic(t.Context(), func(yield func(*tables.Entity, error) bool) {
@@ -209,9 +206,7 @@ func TestUnfinished(t *testing.T) {
 		t.Fatal(token, err)
 	}
 	ctx, progress := stopping(t.Context(), 3)
-	if _, err := v.Backup(ctx, "all", all, &backup.Options{ChunkBytes: 4 << 10, Progress: progress}); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
+	assert.ErrorIs(assert.Fatal(t), assert.Err(v.Backup(ctx, "all", all, &backup.Options{ChunkBytes: 4 << 10, Progress: progress})), context.Canceled)
 	for _, job := range []func() error{
 		func() error { _, err := v.Manifest(t.Context(), "all"); return err },
 		func() error { _, err := v.Verify(t.Context(), "all", nil); return err },
@@ -219,16 +214,12 @@ func TestUnfinished(t *testing.T) {
 	} {
 		harness.WantKind(t, job(), tables.ErrNotFound)
 	}
-	if _, err := v.Backup(t.Context(), "all", all, &backup.Options{ChunkBytes: 4 << 10}); !errors.Is(err, tables.ErrExists) {
-		t.Fatal(err)
-	}
+	assert.ErrorIs(assert.Fatal(t), assert.Err(v.Backup(t.Context(), "all", all, &backup.Options{ChunkBytes: 4 << 10})), tables.ErrExists)
 	token := harness.Must[string](t)(v.Unfinished(t.Context(), "all"))
 	if _, err := v.Backup(t.Context(), "all", all, &backup.Options{Resume: token, Partitions: []string{"a"}}); !errors.Is(err, tables.ErrInvalid) {
 		t.Fatal(err)
 	}
-	if _, err := v.Backup(t.Context(), "other", all, &backup.Options{Resume: token}); !errors.Is(err, tables.ErrInvalid) {
-		t.Fatal(err)
-	}
+	assert.ErrorIs(assert.Fatal(t), assert.Err(v.Backup(t.Context(), "other", all, &backup.Options{Resume: token})), tables.ErrInvalid)
 	journal := slices.Sorted(func(yield func(string) bool) {
 		for name := range files(t, folder) {
 			if strings.HasPrefix(name, "all.journal/0") && !yield(name) {

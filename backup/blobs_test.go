@@ -17,6 +17,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -79,12 +80,8 @@ func TestBlobs(t *testing.T) {
 	e.Photo = photoOf(2)
 	photos["b"] = bytes.Clone(e.Photo)
 	harness.Check(t, from.Replace(t.Context(), e))
-	if _, err := v.Backup(t.Context(), "next", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets, Base: "full"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := v.Verify(t.Context(), "next", nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "next", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets, Base: "full"})))
+	harness.Check(t, assert.Err(v.Verify(t.Context(), "next", nil)))
 
 	other, files := newTable(t, account).Name(), files+"2"
 	store, to, copied := openPictured(t, account, other, files, "staff/photos")
@@ -110,11 +107,8 @@ func TestBlobs(t *testing.T) {
 		items := harness.Must[container.ListBlobsFlatResponse](t)(page.NextPage(t.Context()))
 		first = *items.Segment.BlobItems[0].Name
 	}
-	if _, err := copied.NewBlockBlobClient(first).UploadBuffer(t.Context(), []byte("other"), nil); err != nil {
-		t.Fatal(err)
-	}
-	_, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets})
-	harness.WantKind(t, err, tables.ErrExists)
+	harness.Check(t, assert.Err(copied.NewBlockBlobClient(first).UploadBuffer(t.Context(), []byte("other"), nil)))
+	harness.WantKind(t, assert.Err(v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets})), tables.ErrExists)
 	var found string
 	note := func(d backup.Difference) error { found = d.String(); return nil }
 	result, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets, Existing: backup.SkipExisting, Found: note})
@@ -153,9 +147,7 @@ func TestBlobThatCannotBeRead(t *testing.T) {
 	v := opened(t)
 	sets := []backup.BlobSet{{Name: "photos", Container: c, Prefix: "staff/photos", Table: from.Table()}}
 	targets := []backup.Target{{Name: from.Table().Name(), To: from.Table()}}
-	if _, err := v.Backup(t.Context(), "full", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "full", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets})))
 	if result, err := v.Restore(t.Context(), "full", targets, &backup.Options{Blobs: sets}); err != nil || result.Blobs != 0 || result.Unchanged != 1 {
 		t.Fatal(result, err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -17,9 +18,7 @@ func TestContainer(t *testing.T) {
 	table, to := newTable(t, account), newTable(t, account)
 	fill(t, table, n)
 	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
-	if _, err := c.Create(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(c.Create(t.Context(), nil)))
 	v := harness.Must[*backup.Vault](t)(backup.OpenContainer(c, "daily/tables"))
 	all := []*tables.Table{table}
 	options := backup.Options{ChunkBytes: 16 << 10}
@@ -38,8 +37,7 @@ func TestContainer(t *testing.T) {
 	if report, err := v.Backup(t.Context(), "tuesday", all, &options); err != nil || report.Unchanged != n {
 		t.Fatal(report, err)
 	}
-	_, err := v.Backup(t.Context(), "tuesday", all, nil)
-	harness.WantKind(t, err, tables.ErrExists)
+	harness.WantKind(t, assert.Err(v.Backup(t.Context(), "tuesday", all, nil)), tables.ErrExists)
 	if report, err := v.Verify(t.Context(), "tuesday", nil); err != nil || report.Read != n {
 		t.Fatal(report, err)
 	}
@@ -48,18 +46,12 @@ func TestContainer(t *testing.T) {
 	}
 	wantSame(t, table, to, n)
 	other := harness.Must[*backup.Vault](t)(backup.OpenContainer(c, "daily"))
-	_, err = other.Manifest(t.Context(), "tuesday")
-	harness.WantKind(t, err, tables.ErrNotFound)
-	if _, err := c.NewBlobClient("daily/tables/tuesday.manifest").Delete(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	_, err = v.Verify(t.Context(), "tuesday", nil)
-	harness.WantKind(t, err, tables.ErrNotFound)
+	harness.WantKind(t, assert.Err(other.Manifest(t.Context(), "tuesday")), tables.ErrNotFound)
+	harness.Check(t, assert.Err(c.NewBlobClient("daily/tables/tuesday.manifest").Delete(t.Context(), nil)))
+	harness.WantKind(t, assert.Err(v.Verify(t.Context(), "tuesday", nil)), tables.ErrNotFound)
 	missing := harness.Must[*backup.Vault](t)(backup.OpenContainer(blobstorage.Container(account, "there-is-none"), ""))
-	_, err = missing.Backup(t.Context(), "monday", all, nil)
-	harness.WantKind(t, err, tables.ErrMissingResource)
+	harness.WantKind(t, assert.Err(missing.Backup(t.Context(), "monday", all, nil)), tables.ErrMissingResource)
 	for _, prefix := range []string{"/a", "a/", "a//b", "../a", ".", "a b"} {
-		_, err := backup.OpenContainer(c, prefix)
-		harness.WantKind(t, err, tables.ErrWiring)
+		harness.WantKind(t, assert.Err(backup.OpenContainer(c, prefix)), tables.ErrWiring)
 	}
 }

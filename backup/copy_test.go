@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -89,9 +90,7 @@ func TestExisting(t *testing.T) {
 	from := newTable(t, account)
 	fill(t, from, n)
 	v := opened(t)
-	if _, err := v.Backup(t.Context(), "all", []*tables.Table{from}, nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{from}, nil)))
 	for name, write := range map[string]func(to *tables.Table, o *backup.Options) (backup.Result, error){
 		"Copy": func(to *tables.Table, o *backup.Options) (backup.Result, error) {
 			return backup.Copy(t.Context(), from, to, o)
@@ -154,13 +153,9 @@ func TestCompare(t *testing.T) {
 	account := harness.Account(t)
 	first, second := newTable(t, account), newTable(t, account)
 	fill(t, first, n)
-	if _, err := backup.Copy(t.Context(), first, second, nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(backup.Copy(t.Context(), first, second, nil)))
 	v := opened(t)
-	if _, err := v.Backup(t.Context(), "all", []*tables.Table{first}, &backup.Options{ChunkBytes: 16 << 10}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{first}, &backup.Options{ChunkBytes: 16 << 10})))
 	rows := second.Entities()
 	e := harness.Must[*tables.Entity](t)(rows.Get(t.Context(), keyOf(100)))
 	e.Set("Alpha", tables.Int32(5))

@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -32,9 +33,7 @@ func TestGolden(t *testing.T) {
 	folder := t.TempDir()
 	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
 	defer v.Close()
-	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, nil)))
 	masks := []struct{ pattern, by string }{
 		{`"q":"[0-9a-f]{16}"`, `"q":"PRINT"`}, {`[0-9a-f]{64}`, "SUM"}, {`"[A-Z2-7]{26}"`, `"ID"`}, {`"\d{4}-[0-9T:.-]+Z"`, `"TIME"`}, {`"(b|s)":\d+`, `"$1":SIZE`}, {table.Name(), "TABLE"},
 	}
@@ -43,9 +42,7 @@ func TestGolden(t *testing.T) {
 	for _, m := range masks {
 		got = regexp.MustCompile(m.pattern).ReplaceAllString(got, m.by)
 	}
-	if got != goldenManifest {
-		t.Errorf("manifest:\n%s\nwant\n%s", got, goldenManifest)
-	}
+	assert.Equal(t, got, goldenManifest, "manifest")
 	var entry struct {
 		C, H string
 		S, B int
@@ -58,7 +55,5 @@ func TestGolden(t *testing.T) {
 	if sumOf(stored) != entry.C || sumOf(lines) != entry.H || len(stored) != entry.S || len(lines) != entry.B || len(all) != 2 {
 		t.Errorf("%+v of %d files", entry, len(all))
 	}
-	if got := regexp.MustCompile(`"[A-Z2-7]{26}"`).ReplaceAllString(string(lines), `"ID"`); got != goldenLines {
-		t.Errorf("lines:\n%s\nwant\n%s", got, goldenLines)
-	}
+	assert.Equal(t, regexp.MustCompile(`"[A-Z2-7]{26}"`).ReplaceAllString(string(lines), `"ID"`), goldenLines, "lines")
 }

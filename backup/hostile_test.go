@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -29,9 +30,7 @@ func smallBackup(t *testing.T, n int) (folder string, v *backup.Vault, table *ta
 	folder = t.TempDir()
 	v = harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
 	t.Cleanup(func() { harness.Check(t, v.Close()) })
-	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, small); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, small)))
 	return folder, v, table
 }
 
@@ -71,20 +70,14 @@ func TestFlippedByte(t *testing.T) {
 		check("more", append(slices.Clone(content), 0))
 		check("nothing", []byte{})
 		check("no file", nil)
-		if _, err := v.Restore(t.Context(), "all", []backup.Target{{Name: table.Name(), To: to}}, nil); err == nil || !strings.Contains(err.Error(), name) {
-			t.Fatal(err)
-		}
-		if _, err := v.Compare(t.Context(), "all", table.Name(), table, nil); err == nil || !strings.Contains(err.Error(), name) {
-			t.Fatal(err)
-		}
+		assert.ErrorContains(assert.Fatal(t), assert.Err(v.Restore(t.Context(), "all", []backup.Target{{Name: table.Name(), To: to}}, nil)), name)
+		assert.ErrorContains(assert.Fatal(t), assert.Err(v.Compare(t.Context(), "all", table.Name(), table, nil)), name)
 		harness.Check(t, os.WriteFile(path, content, 0o600))
 	}
 	if positions < 1000 {
 		t.Errorf("%d positions", positions)
 	}
-	if _, err := v.Verify(t.Context(), "all", nil); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, assert.Err(v.Verify(t.Context(), "all", nil)))
 	t.Logf("%d positions", positions)
 }
 
@@ -210,9 +203,7 @@ func TestHostile(t *testing.T) {
 			if result.Written != 0 || strings.Contains(err.Error(), "passwd") {
 				t.Error(result, err)
 			}
-			if _, err := v.Verify(t.Context(), "all", nil); !errors.Is(err, tables.ErrGarbled) {
-				t.Error(err)
-			}
+			assert.ErrorIs(t, assert.Err(v.Verify(t.Context(), "all", nil)), tables.ErrGarbled)
 		})
 	}
 }
@@ -268,9 +259,7 @@ func TestForeignRows(t *testing.T) {
 		}
 		wantTold("Restore", keys)
 	}
-	if n := harness.CountRows(t, to); n != len(keys) {
-		t.Errorf("%d rows restored", n)
-	}
+	assert.Equal(t, harness.CountRows(t, to), len(keys), "rows restored")
 	report, err := v.Compare(t.Context(), "all", table.Name(), to, &options)
 	if err != nil || report.Findings != int64(len(keys)) { // those that can be read are missing
 		t.Error(report, err)
@@ -306,16 +295,10 @@ func TestNothingOutside(t *testing.T) {
 	if _, err := v.Manifest(t.Context(), "link"); err == nil || errors.Is(err, tables.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := v.Backup(t.Context(), "led", []*tables.Table{table}, nil); err == nil {
-		t.Error("a journal was written outside")
-	}
-	if entries := harness.Must[[]os.DirEntry](t)(os.ReadDir(outside)); len(entries) != 1 {
-		t.Error(entries)
-	}
+	assert.Error(t, assert.Err(v.Backup(t.Context(), "led", []*tables.Table{table}, nil)), "a journal was written outside")
+	assert.Len(t, harness.Must[[]os.DirEntry](t)(os.ReadDir(outside)), 1)
 	for _, name := range []string{"", ".", "..", "../all", "a/b", "a.b", "/etc", "chunks", `a\b`, "a\x00", strings.Repeat("x", 65), "-a", "ü"} {
-		_, err := v.Backup(t.Context(), name, []*tables.Table{table}, nil)
-		harness.WantKind(t, err, tables.ErrInvalid)
-		_, err = v.Manifest(t.Context(), name)
-		harness.WantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, assert.Err(v.Backup(t.Context(), name, []*tables.Table{table}, nil)), tables.ErrInvalid)
+		harness.WantKind(t, assert.Err(v.Manifest(t.Context(), name)), tables.ErrInvalid)
 	}
 }

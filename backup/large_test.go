@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -86,9 +87,7 @@ func TestLarge(t *testing.T) {
 	transport := harness.BareTransport(t)
 	account := harness.AccountWith(t, func(o *azcore.ClientOptions) { o.Transport = transport })
 	table := newTable(t, account)
-	if _, err := table.Entities().BulkNonAtomic(t.Context(), spreadRows(n), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(t.Context(), spreadRows(n), nil)))
 	v := opened(t)
 	options := backup.Options{}
 	memory := largestMemory(func() {
@@ -135,9 +134,7 @@ func scan(t testing.TB, table *tables.Table, n int) {
 		harness.Check(t, err)
 		rows++
 	}
-	if rows != n {
-		t.Fatal(rows)
-	}
+	assert.Equal(assert.Fatal(t), rows, n)
 }
 
 // replay records the transactions of a restore, and measures them by turns with other restores, each into an empty table.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -64,9 +65,7 @@ func TestMisuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { harness.WantKind(t, err, tables.ErrInvalid) })
 	}
-	if n := made.Load(); n != 0 {
-		t.Errorf("%d requests", n)
-	}
+	assert.Equal(t, made.Load(), 0, "requests")
 }
 
 // TestLiveWriters: beside writers that insert and delete other rows, a backup has every row that does not change, as it is.
@@ -102,13 +101,8 @@ func TestLiveWriters(t *testing.T) {
 	_, err := v.Backup(t.Context(), "live", []*tables.Table{table}, &backup.Options{ChunkBytes: 16 << 10})
 	close(stop)
 	harness.Check(t, err, <-done)
-	if _, err := v.Verify(t.Context(), "live", nil); err != nil {
-		t.Fatal(err)
-	}
-	found, err := inBackup(t.Context(), v, "live", table.Name(), table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Verify(t.Context(), "live", nil)))
+	found := harness.Must[[]backup.Difference](t)(inBackup(t.Context(), v, "live", table.Name(), table))
 	for _, d := range found {
 		if d.Key.Row[len(d.Key.Row)-1] != 'x' {
 			t.Error(d)

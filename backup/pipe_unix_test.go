@@ -92,8 +92,7 @@ func TestNoRegularFile(t *testing.T) {
 					}
 				case <-time.After(20 * time.Second):
 					t.Errorf("%s waits for a %s at %s", call, kind, name)
-					release, err := os.OpenFile(at, os.O_RDWR, 0)
-					harness.Check(t, err)
+					release := harness.Must[*os.File](t)(os.OpenFile(at, os.O_RDWR, 0))
 					<-done
 					release.Close()
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -58,9 +59,7 @@ func TestRestoredIndex(t *testing.T) {
 	source := account.Table(from.employees.Table().Name())
 
 	v := opened(t)
-	if _, err := v.Backup(t.Context(), "staff", []*tables.Table{source}, nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "staff", []*tables.Table{source}, nil)))
 	to := openStaff(t, account, s.TableName(t))
 	targets := []backup.Target{{Name: source.Name(), To: to.employees.Table()}}
 	result, err := v.Restore(t.Context(), "staff", targets, nil)
@@ -88,17 +87,13 @@ func TestRestoredIndex(t *testing.T) {
 	}
 	same()
 	harness.Check(t, to.employees.Replace(t.Context(), get("ba", 2)), to.store.Close(t.Context()))
-	if _, err := v.Restore(t.Context(), "staff", targets, &backup.Options{Existing: backup.ReplaceExisting}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Restore(t.Context(), "staff", targets, &backup.Options{Existing: backup.ReplaceExisting})))
 	same()
 	for i := range n {
 		get("b"+string(rune('a'+i)), 2)
 	}
 	s.Wait(time.Minute) // no change of the source can be under way any more
-	if _, err := to.employees.Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(to.employees.Rebuild(t.Context(), nil)))
 	same()
 	var all []*employee
 	for i := range n {

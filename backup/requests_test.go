@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -26,9 +27,7 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
-	if _, err := c.Create(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(c.Create(t.Context(), nil)))
 	v := harness.Must[*backup.Vault](t)(backup.OpenContainer(c, "x"))
 	targets := []backup.Target{{Name: from.Name(), To: restored}}
 	for _, job := range []struct {
@@ -46,8 +45,6 @@ func TestRequests(t *testing.T) {
 	} {
 		before := made.Load()
 		harness.Check(t, job.run())
-		if n := made.Load() - before; n != job.want {
-			t.Errorf("%s: %d requests, want %d", job.name, n, job.want)
-		}
+		assert.Equal(t, made.Load()-before, job.want, "%s: requests", job.name)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -25,9 +26,7 @@ func interrupted(t *testing.T, v *backup.Vault, name string, table *tables.Table
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o.Progress = func(tables.Report) { cancel() }
-	if _, err := v.Backup(ctx, name, []*tables.Table{table}, &o); err == nil {
-		t.Fatal("the backup was not interrupted")
-	}
+	assert.Error(assert.Fatal(t), assert.Err(v.Backup(ctx, name, []*tables.Table{table}, &o)), "the backup was not interrupted")
 	return harness.Must[string](t)(v.Unfinished(t.Context(), name))
 }
 
@@ -88,8 +87,7 @@ func TestDryRunToken(t *testing.T) {
 		if result, err := job(dry); err != nil || token == "" {
 			t.Fatal(name, result, err)
 		}
-		_, err := job(&backup.Options{Resume: token})
-		harness.WantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, assert.Err(job(&backup.Options{Resume: token})), tables.ErrInvalid)
 	}
 }
 
@@ -99,16 +97,13 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 	table := newTable(t, account)
 	fill(t, table, 30)
 	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
-	if _, err := c.Create(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(c.Create(t.Context(), nil)))
 	v := opened(t)
 	set := backup.BlobSet{Name: "photos", Container: c, Prefix: "a", Table: table}
 	o := backup.Options{ChunkBytes: 1 << 10, Blobs: []backup.BlobSet{set}}
 	o.Resume = interrupted(t, v, "all", table, o)
 	other := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString("AccountName=other;AccountKey=YWJj;TableEndpoint=http://127.0.0.1:1/other;BlobEndpoint=http://127.0.0.1:1/blobs", nil))
-	_, err := v.Backup(t.Context(), "all", []*tables.Table{other.Table(table.Name())}, &o)
-	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{other.Table(table.Name())}, &o)), tables.ErrInvalid)
 	for _, change := range []func(*backup.BlobSet){
 		func(s *backup.BlobSet) { s.Container = blobstorage.Container(other, "photos") },
 		func(s *backup.BlobSet) { s.Prefix = "b" },
@@ -117,12 +112,9 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 		change(&changed)
 		with := o
 		with.Blobs = []backup.BlobSet{changed}
-		_, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &with)
-		harness.WantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, &with)), tables.ErrInvalid)
 	}
-	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &o); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, &o)))
 }
 
 // TestUnfinishedAfterTheManifest: a backup that was killed between its manifest and the removal of its journal ends with the token.
@@ -135,9 +127,7 @@ func TestUnfinishedAfterTheManifest(t *testing.T) {
 	begun := filepath.Join(folder, "all.journal", "begun")
 	var head []byte
 	o := &backup.Options{Progress: func(tables.Report) { head, _ = os.ReadFile(begun) }}
-	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, o); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, o)))
 	harness.Check(t, os.Mkdir(filepath.Dir(begun), 0o700), os.WriteFile(begun, head, 0o600))
 	token := harness.Must[string](t)(v.Unfinished(t.Context(), "all"))
 	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &backup.Options{Resume: token}); token == "" || err != nil {
@@ -152,9 +142,7 @@ func TestUnfinishedAfterTheManifest(t *testing.T) {
 func TestForgedBase(t *testing.T) {
 	folder, v, table := smallBackup(t, 1)
 	forge(t, folder, func(h object, entries []object) []object {
-		if len(entries) != 1 {
-			t.Fatal(entries)
-		}
+		assert.Len(assert.Fatal(t), entries, 1)
 		other := addChunk(t, folder, []byte(`{"PartitionKey":"x","RowKey":"y"}`+"\n"))
 		entries[0]["c"], entries[0]["s"] = other["c"], other["s"]
 		return []object{h, entries[0]}
@@ -162,9 +150,7 @@ func TestForgedBase(t *testing.T) {
 	if report, err := v.Backup(t.Context(), "next", []*tables.Table{table}, &backup.Options{Base: "all"}); err != nil || report.Written != 1 || report.Unchanged != 0 {
 		t.Error(report, err)
 	}
-	if _, err := v.Verify(t.Context(), "next", nil); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, assert.Err(v.Verify(t.Context(), "next", nil)))
 }
 
 // TestOverwrittenBlob: a blob that is overwritten after each listing is in the backup all the same.
@@ -182,23 +168,17 @@ func TestOverwrittenBlob(t *testing.T) {
 	table := newTable(t, account)
 	name := storagetest.Open(t).ContainerName(t)
 	plain := blobstorage.Container(harness.Account(t), name)
-	if _, err := plain.Create(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(plain.Create(t.Context(), nil)))
 	times := 0
 	upload := func() {
 		times++
-		if _, err := plain.NewBlockBlobClient("a/one").UploadBuffer(t.Context(), fmt.Append(nil, "content ", times), nil); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, assert.Err(plain.NewBlockBlobClient("a/one").UploadBuffer(t.Context(), fmt.Append(nil, "content ", times), nil)))
 	}
 	upload()
 	overwrite.Store(&upload)
 	v := opened(t)
 	sets := []backup.BlobSet{{Name: "photos", Container: blobstorage.Container(account, name), Prefix: "a", Table: table}}
-	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &backup.Options{Blobs: sets}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, &backup.Options{Blobs: sets})))
 	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "all")); m.Blobs[0].Blobs != 1 || times < 2 {
 		t.Errorf("%+v after %d uploads", m.Blobs, times)
 	}
@@ -213,18 +193,14 @@ func TestPartialBackup(t *testing.T) {
 		"partitions": {Partitions: []string{"Ω", "a", "none"}},
 		"range":      {From: tables.Key{Partition: "a"}, Before: tables.Key{Partition: "big", Row: "000020"}},
 	} {
-		if _, err := v.Backup(t.Context(), name, []*tables.Table{table}, &part); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, assert.Err(v.Backup(t.Context(), name, []*tables.Table{table}, &part)))
 		m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), name))
 		if len(m.Partitions) != len(part.Partitions) || m.From != part.From || m.Before != part.Before || m.Tables[0].Rows == 0 {
 			t.Errorf("%+v", m)
 		}
 		for _, o := range []*backup.Options{nil, {Partitions: []string{"a", "big"}}, {From: tables.Key{Partition: "a"}}} {
-			_, err := v.Restore(t.Context(), name, targets, o)
-			harness.WantKind(t, err, tables.ErrInvalid)
-			_, err = v.Compare(t.Context(), name, table.Name(), table, o)
-			harness.WantKind(t, err, tables.ErrInvalid)
+			harness.WantKind(t, assert.Err(v.Restore(t.Context(), name, targets, o)), tables.ErrInvalid)
+			harness.WantKind(t, assert.Err(v.Compare(t.Context(), name, table.Name(), table, o)), tables.ErrInvalid)
 		}
 		for _, o := range []*backup.Options{&part, {Partitions: []string{"a"}}} {
 			if report, err := v.Compare(t.Context(), name, table.Name(), table, o); err != nil || report.Findings != 0 || report.Read == 0 {
@@ -239,8 +215,7 @@ func TestPartialBackup(t *testing.T) {
 		h["entries"] = len(entries) - 1
 		return append([]object{h}, entries[1:]...)
 	})
-	_, err := v.Manifest(t.Context(), "all")
-	harness.WantKind(t, err, tables.ErrGarbled)
+	harness.WantKind(t, assert.Err(v.Manifest(t.Context(), "all")), tables.ErrGarbled)
 }
 
 // TestUnreadableDestination: a row of the destination that cannot be read counts as another row, and rows between those of a transaction as none.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -36,9 +37,7 @@ func newSwept(t testing.TB, s *storagetest.Service) *swept {
 	w := harness.Must[*swept](t)(openSwept(s))
 	harness.Check(t, w.from.Create(t.Context()), w.to.Create(t.Context()))
 	for _, name := range []string{"swept-backups", "swept-files", "swept-restored"} {
-		if _, err := blobstorage.Container(w.from.Account(), name).Create(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, assert.Err(blobstorage.Container(w.from.Account(), name).Create(t.Context(), nil)))
 	}
 	for _, name := range sweptBlobs {
 		if _, err := blobstorage.Container(w.from.Account(), "swept-files").NewBlockBlobClient("files/"+name).UploadBuffer(t.Context(), []byte("content of "+name), nil); err != nil {

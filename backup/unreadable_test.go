@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -40,9 +41,7 @@ func TestUnreadableRows(t *testing.T) {
 	told := func(want ...string) {
 		t.Helper()
 		slices.Sort(found)
-		if !slices.Equal(found, want) {
-			t.Errorf("told %q, want %q", found, want)
-		}
+		assert.Slices(t, found, want, "told")
 		found = nil
 	}
 	to := newTable(t, harness.Account(t))
@@ -56,8 +55,7 @@ func TestUnreadableRows(t *testing.T) {
 		t.Errorf("Compare: %+v, %v", report, err)
 	}
 	told("left out 05 true", "left out 07 true")
-	_, err = backup.Compare(t.Context(), to, from, options)
-	harness.Check(t, err)
+	harness.Check(t, assert.Err(backup.Compare(t.Context(), to, from, options)))
 	told("left out 05 true", "left out 07 true")
 	v := opened(t)
 	saved, err := v.Backup(t.Context(), "monday", []*tables.Table{from}, options)
@@ -66,8 +64,7 @@ func TestUnreadableRows(t *testing.T) {
 	}
 	told("left out 05 true", "left out 07 true")
 	restored := newTable(t, harness.Account(t))
-	_, err = v.Restore(t.Context(), "monday", []backup.Target{{Name: from.Name(), To: restored}}, options)
-	harness.Check(t, err)
+	harness.Check(t, assert.Err(v.Restore(t.Context(), "monday", []backup.Target{{Name: from.Name(), To: restored}}, options)))
 	told()
 	if report, err := backup.Compare(t.Context(), to, restored, options); err != nil || report.Findings != 0 || report.Read != 10 {
 		t.Errorf("%+v, %v", report, err)

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 var fuzzSeeds = []string{
@@ -33,9 +35,7 @@ func FuzzStringRoundTrip(f *testing.F) {
 			}
 			return
 		}
-		if err := CheckKey(key); err != nil {
-			t.Fatalf("%q: %v", key, err)
-		}
+		assert.NoError(assert.Fatal(t), CheckKey(key), "%q", key)
 		var got string
 		if err := Parse(key, "p", ToString(&got), ToBool(nil)); err != nil || got != s {
 			t.Fatalf("%q reads as %q, %v; want %q", key, got, err, s)
@@ -105,21 +105,13 @@ func FuzzOrder(f *testing.F) {
 			return // no keys, or too long to be
 		}
 		want := sign(utf16Compare(a, b))
-		if got := Compare(a, b); got != want {
-			t.Fatalf("Compare(%q, %q) = %d, want %d", a, b, got, want)
-		}
+		assert.Equal(assert.Fatal(t), Compare(a, b), want, "Compare(%q, %q)", a, b)
 		x, y := Join("", String(a)), Join("", String(b))
-		if got := Compare(x, y); got != want {
-			t.Fatalf("%q %q: keys %q %q are %d, want %d", a, b, x, y, got, want)
-		}
+		assert.Equal(assert.Fatal(t), Compare(x, y), want, "%q %q: keys %q %q", a, b, x, y)
 		if want == 0 {
 			return
 		}
-		if got := Compare(Join("", String(a), String(b)), Join("", String(b), String(a))); got != want {
-			t.Fatalf("%q %q: pairs are %d, want %d", a, b, got, want)
-		}
-		if got := Prefix(a).Contains(y); got != strings.HasPrefix(b, a) {
-			t.Fatalf("Prefix(%q) contains %q: %v", a, b, got)
-		}
+		assert.Equal(assert.Fatal(t), Compare(Join("", String(a), String(b)), Join("", String(b), String(a))), want, "%q %q: pairs", a, b)
+		assert.Equal(assert.Fatal(t), Prefix(a).Contains(y), strings.HasPrefix(b, a), "Prefix(%q) contains %q", a, b)
 	})
 }

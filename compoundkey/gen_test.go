@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 )
 
@@ -31,9 +32,7 @@ func checkCases(t *testing.T, n int, prop func(*rapid.T)) {
 	if testing.Short() {
 		set *= 5 // rapid runs a fifth of them then
 	}
-	if err := checks.Value.Set(strconv.Itoa(set)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, checks.Value.Set(strconv.Itoa(set)))
 	defer func() { _ = checks.Value.Set(before) }()
 	ran := 0
 	rapid.Check(t, func(rt *rapid.T) {

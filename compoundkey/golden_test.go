@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // The stored format. A line that changes here makes stored keys unreadable.
@@ -49,12 +51,8 @@ func TestGoldenKeys(t *testing.T) {
 		{Join("", Tuple(Int(1, 2), String("a")), Bool(true)), "01_a!_1"},
 		{Join("", Tuple(Tuple(String("a"), Int(1, 2)), Bool(true))), "a!_01_1"},
 	} {
-		if diff := cmp.Diff(c.want, c.got); diff != "" {
-			t.Error(diff)
-		}
-		if err := CheckKey(c.got); err != nil {
-			t.Error(err)
-		}
+		assert.NoDiff(t, cmp.Diff(c.want, c.got))
+		assert.Check(t, CheckKey(c.got))
 	}
 }
 
@@ -77,9 +75,7 @@ func TestGoldenText(t *testing.T) {
 		{"50%25 of %2F, 100%", "50&-25!sof!s&-2F,!s100&-"},
 		{"2012/08/31", "2012.\uFFFC08.\uFFFC31"},
 	} {
-		if diff := cmp.Diff(c.want, Join("", String(c.text))); diff != "" {
-			t.Errorf("%q: %s", c.text, diff)
-		}
+		assert.NoDiff(t, cmp.Diff(c.want, Join("", String(c.text))), "%q", c.text)
 		var back string
 		if err := Parse(c.want, "", ToString(&back)); err != nil || back != c.text {
 			t.Errorf("%q reads as %q, %v", c.want, back, err)
@@ -129,9 +125,7 @@ func TestGoldenSpans(t *testing.T) {
 		if c.span.Err() != nil {
 			t.Errorf("%s: %v", c.name, c.span.Err())
 		}
-		if diff := cmp.Diff(c.want, pair(c.span)); diff != "" {
-			t.Errorf("%s: %s", c.name, diff)
-		}
+		assert.NoDiff(t, cmp.Diff(c.want, pair(c.span)), c.name)
 		checkBounds(t, c.span)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // Everything that cannot be a key, and what is said about it.
@@ -98,15 +100,9 @@ func TestEncodeSaysWhatJoinHides(t *testing.T) {
 	}
 	key, err = Encode("empid", Int(223, 2))
 	want := &Error{Part: 0, Kind: "Int", Rule: "the value needs 3 digits, but the width is 2; use a larger width"}
-	if diff := cmp.Diff(error(want), err, cmp.Comparer(func(a, b error) bool { return *a.(*Error) == *b.(*Error) })); diff != "" {
-		t.Error(diff)
-	}
-	if key != Join("empid", Int(223, 2)) {
-		t.Errorf("%q is not Join's key", key)
-	}
-	if err := Err("empid_000223"); err != nil {
-		t.Error(err)
-	}
+	assert.NoDiff(t, cmp.Diff(error(want), err, cmp.Comparer(func(a, b error) bool { return *a.(*Error) == *b.(*Error) })))
+	assert.Equal(t, key, Join("empid", Int(223, 2)), "Join's key")
+	assert.Check(t, Err("empid_000223"))
 	for _, key := range []string{"\x00", "\x00junk", "a\x00compoundkey: part x (Int): no", "\x00compoundkey: part 1: no", "\x00compoundkey: none"} {
 		if err := Err(key); err == nil || err.Error() != "compoundkey: key: U+0000 is not allowed in a key; build the part with compoundkey.String" {
 			t.Errorf("%q: %v", key, err)
@@ -147,9 +143,7 @@ func TestCheckKeyEveryCharacter(t *testing.T) {
 			refused++
 		}
 	}
-	if refused != 32+33+4 {
-		t.Errorf("%d characters refused", refused)
-	}
+	assert.Equal(t, refused, 32+33+4, "characters refused")
 }
 
 func TestCheckKeySizesAndText(t *testing.T) {
@@ -172,13 +166,9 @@ func TestCheckKeySizesAndText(t *testing.T) {
 		got := ""
 		if err := CheckKey(c.key); err != nil {
 			got = strings.TrimPrefix(err.Error(), errorHead)
-			if !errors.Is(err, ErrInvalidKey) {
-				t.Errorf("%v is not ErrInvalidKey", err)
-			}
+			assert.ErrorIs(t, err, ErrInvalidKey)
 		}
-		if got != c.want {
-			t.Errorf("%.20q: %q, want %q", c.key, got, c.want)
-		}
+		assert.Equal(t, got, c.want, "%.20q", c.key)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // Parse takes what Join prints and nothing else.
@@ -67,9 +69,7 @@ func TestParseRefuses(t *testing.T) {
 		new(ToBytes(&bs)): {"0", "AB", "0x", "ab!"},
 	} {
 		for _, text := range texts {
-			if err := Parse(text, "", *name); err == nil {
-				t.Errorf("%s takes %q", name.kind, text)
-			}
+			assert.Error(t, Parse(text, "", *name), "%s takes %q", name.kind, text)
 		}
 	}
 }
@@ -86,9 +86,7 @@ func TestParseWritesAllOrNothing(t *testing.T) {
 	if err := Parse("p_08_b", "p", ToInt[int](nil, 2), ToString(&s)); err != nil || n != 7 || s != "b" {
 		t.Errorf("%v, %d, %q", err, n, s)
 	}
-	if err := Parse("header", "header"); err != nil {
-		t.Error(err)
-	}
+	assert.Check(t, Parse("header", "header"))
 }
 
 // Names added at the end leave the keys of the others alone.
@@ -106,9 +104,7 @@ func TestEnumGrows(t *testing.T) {
 	if err := Parse(key, "s", after.To(&got)); err != nil || got != "closed" {
 		t.Errorf("%v, %q", err, got)
 	}
-	if err := Parse(key, "s", before.To(&got)); err == nil {
-		t.Error("an old list reads a new name")
-	}
+	assert.Error(t, Parse(key, "s", before.To(&got)), "an old list reads a new name")
 }
 
 func TestSplit(t *testing.T) {
@@ -121,13 +117,8 @@ func TestSplit(t *testing.T) {
 		{"lastname_Jones!_000223", []string{"lastname", "Jones", "000223"}},
 		{Join("p", String("a_b!"), String("!")), []string{"p", "a_b!", "!"}},
 	} {
-		got, err := Split(c.key)
-		if err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Error(diff)
-		}
+		got := assert.Must[[]string](t)(Split(c.key))
+		assert.NoDiff(t, cmp.Diff(c.want, got))
 	}
 	for _, key := range []string{"a!", "a b", "a_b!", "a!!_b", "a/b", Join("", Int(10, 1))} {
 		if got, err := Split(key); err == nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // TestPrefixLaws: a key is in Prefix(s) exactly if its value starts with s.
@@ -67,9 +69,7 @@ func TestSuccessorLaws(t *testing.T) {
 		s, other, _ := threeStrings(rt)
 		next, ok := successor(s)
 		if !ok {
-			if strings.Trim(s, "\uFFFF") != "" {
-				rt.Fatalf("successor(%q) is none", s)
-			}
+			assert.Equal(assert.Fatal(rt), strings.Trim(s, "\uFFFF"), "", "successor(%q) is none", s)
 			return
 		}
 		if in := utf16Compare(s, other) <= 0 && utf16Compare(other, next) < 0; in != strings.HasPrefix(other, s) {
@@ -129,9 +129,7 @@ func TestEveryRune(t *testing.T) {
 	before, count := "", 0
 	for r, ok := rune(0), true; ok; r, ok = nextRune(r) {
 		key := Join("", String(string(r)))
-		if err := CheckKey(key); err != nil {
-			t.Fatalf("%U: %v", r, err)
-		}
+		assert.NoError(assert.Fatal(t), CheckKey(key), "%U", r)
 		if strings.ContainsAny(key, "%' ") {
 			t.Fatalf("%U: %q holds a character that must be escaped", r, key)
 		}

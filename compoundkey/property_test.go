@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // law is what every part type is held to.
@@ -40,9 +42,7 @@ func (l law[V]) order(t *rapid.T, a, b V) {
 		{Join("p", Tuple(x, String("z"))), Join("p", Tuple(y, String("a")))},
 	} {
 		for _, key := range keys {
-			if err := CheckKey(key); err != nil {
-				t.Fatalf("%q: %v", key, err)
-			}
+			assert.NoError(assert.Fatal(t), CheckKey(key), "%q", key)
 		}
 		order := utf16Compare(keys[0], keys[1])
 		if want != 0 && sign(order) != want || want == 0 && (keys[0] == keys[1]) != (order == 0) {
@@ -69,9 +69,7 @@ func (l law[V]) roundTrip(t *rapid.T, a V) {
 	} {
 		var got V
 		n := 7
-		if err := Parse(c.key, "p", c.into(&got, &n)...); err != nil {
-			t.Fatalf("%q: %v", c.key, err)
-		}
+		assert.NoError(assert.Fatal(t), Parse(c.key, "p", c.into(&got, &n)...), "%q", c.key)
 		if l.compare(got, a) != 0 || n != 7 {
 			t.Fatalf("%q: got %v, want %v", c.key, got, a)
 		}
@@ -119,11 +117,9 @@ func (l law[V]) spans(t *rapid.T, a, b, c V) {
 }
 
 // checkBounds: both bounds are legal keys.
-func checkBounds(t interface{ Fatalf(string, ...any) }, s Span) {
+func checkBounds(t assert.T, s Span) {
 	for _, bound := range []string{s.From(), s.To()} {
-		if err := CheckKey(bound); err != nil {
-			t.Fatalf("bound %q: %v", bound, err)
-		}
+		assert.NoError(assert.Fatal(t), CheckKey(bound), "bound %q", bound)
 	}
 }
 

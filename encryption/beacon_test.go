@@ -1,13 +1,13 @@
 package encryption_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -19,15 +19,11 @@ func TestBeacons(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	harness.Check(t, w.registry.CreateBeacon(ctx, "number"), w.registry.CreateBeacon(ctx, "salary"))
-	if err := w.registry.CreateBeacon(ctx, "number"); !errors.Is(err, tables.ErrExists) {
-		t.Errorf("a second key of the name: %v", err)
-	}
+	assert.ErrorIs(t, w.registry.CreateBeacon(ctx, "number"), tables.ErrExists, "a second key of the name")
 	number := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
 	again := harness.Must[encryption.Beacon](t)(w.open(t, w.wrapper, nil).Beacon(ctx, "number", 0))
 	salary := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "salary", 0))
-	if number.Part(tables.String("x")) != again.Part(tables.String("x")) {
-		t.Error("another process makes another beacon")
-	}
+	assert.Equal(t, number.Part(tables.String("x")), again.Part(tables.String("x")), "another process makes another beacon")
 	seen := map[string]bool{}
 	for _, part := range []compoundkey.Part{number.Part(tables.String("")), number.Part(tables.String("x")), number.Part(tables.String("X")), number.Part(tables.Binary([]byte("x"))),
 		number.Part(tables.Int32(7)), number.Part(tables.Int64(7)), salary.Part(tables.String("x"))} {
@@ -52,15 +48,11 @@ func TestBeacons(t *testing.T) {
 		t.Errorf("5,000 values have %d beacons of 12 bits", len(values))
 	}
 	for what, err := range map[string]error{
-		"7 bits": second(w.registry.Beacon(ctx, "number", 7)), "129 bits": second(w.registry.Beacon(ctx, "number", 129)), "no name": w.registry.CreateBeacon(ctx, ""),
+		"7 bits": assert.Err(w.registry.Beacon(ctx, "number", 7)), "129 bits": assert.Err(w.registry.Beacon(ctx, "number", 129)), "no name": w.registry.CreateBeacon(ctx, ""),
 	} {
-		if !errors.Is(err, tables.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, err, tables.ErrInvalid, what)
 	}
-	if _, err := w.registry.Beacon(ctx, "missing", 0); !errors.Is(err, tables.ErrNotFound) {
-		t.Errorf("one that was not made: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(w.registry.Beacon(ctx, "missing", 0)), tables.ErrNotFound, "one that was not made")
 }
 
 // TestLookUpByBeacon: an index by a short beacon finds all that have the value, and others, which are filtered out; a
@@ -119,8 +111,6 @@ func TestLookUpByBeacon(t *testing.T) {
 	}
 	failing := func(yield func(*employee, error) bool) { yield(nil, tables.ErrUnavailable) }
 	for _, err := range encryption.Matching(failing, func(*employee) bool { return true }) {
-		if !errors.Is(err, tables.ErrUnavailable) {
-			t.Errorf("an error comes out as %v", err)
-		}
+		assert.ErrorIs(t, err, tables.ErrUnavailable, "the error")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -77,16 +78,16 @@ func BenchmarkEntity(b *testing.B) {
 		b.ReportMetric(float64(best[0].Nanoseconds())/200, "ns-best")
 	}
 	b.Run("Encrypt", func(b *testing.B) {
-		compare(b, func() { harness.Check(b, second(e.Store(b.Context(), change, plain))) }, func() {
+		compare(b, func() { harness.Check(b, assert.Err(e.Store(b.Context(), change, plain))) }, func() {
 			for _, n := range sizes {
 				rand.Read(nonce)
 				gcm.Seal(nil, nonce, make([]byte, n), nil)
 			}
-		}, func() { harness.Check(b, second(codec.Encode(c))) })
+		}, func() { harness.Check(b, assert.Err(codec.Encode(c))) })
 	})
 	clear(nonce)
 	b.Run("Decrypt", func(b *testing.B) {
-		compare(b, func() { harness.Check(b, second(e.Load(b.Context(), driver.Reading{Key: aKey}, stored))) }, func() {
+		compare(b, func() { harness.Check(b, assert.Err(e.Load(b.Context(), driver.Reading{Key: aKey}, stored))) }, func() {
 			for _, s := range sealed {
 				_, err := gcm.Open(nil, make([]byte, 12), s, nil)
 				harness.Check(b, err)
@@ -143,8 +144,8 @@ func BenchmarkChecks(b *testing.B) {
 	for _, c := range cases {
 		change := &driver.Change[anything]{Key: aKey, Entity: c.entity}
 		stored := harness.Must[tables.Properties](b)(c.Store(b.Context(), change, plain))
-		write = append(write, func() { harness.Check(b, second(c.Store(b.Context(), change, plain))) })
-		read = append(read, func() { harness.Check(b, second(c.Load(b.Context(), allOf(aKey), stored))) })
+		write = append(write, func() { harness.Check(b, assert.Err(c.Store(b.Context(), change, plain))) })
+		read = append(read, func() { harness.Check(b, assert.Err(c.Load(b.Context(), allOf(aKey), stored))) })
 	}
 	b.Run("Encrypt", func(b *testing.B) { turns(b, write) })
 	b.Run("Decrypt", func(b *testing.B) { turns(b, read) })
@@ -155,7 +156,7 @@ func BenchmarkCopies(b *testing.B) {
 	w := worldOn(b, storagetest.Simulator(b, nil))
 	index := byName()
 	r := w.employees(b, "Employees", nil, index)
-	harness.Check(b, second(r.BulkNonAtomic(b.Context(), func(yield func(*employee, error) bool) {
+	harness.Check(b, assert.Err(r.BulkNonAtomic(b.Context(), func(yield func(*employee, error) bool) {
 		for i := range 1000 {
 			if !yield(june("Sales", i), nil) {
 				return
@@ -198,7 +199,7 @@ func BenchmarkStream(b *testing.B) {
 	b.Run("Open", func(b *testing.B) {
 		b.SetBytes(int64(len(plain)))
 		for b.Loop() {
-			harness.Check(b, second(opened(s, binding, c)))
+			harness.Check(b, assert.Err(opened(s, binding, c)))
 		}
 	})
 }

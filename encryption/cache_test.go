@@ -2,7 +2,6 @@ package encryption_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 )
 
@@ -27,9 +27,7 @@ func TestCacheOfAVaultThatHangs(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					return "", fmt.Errorf("the vault: %w", context.DeadlineExceeded)
 				})
-				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Error(err)
-				}
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
 			})
 		}
 		wait.Wait()
@@ -53,9 +51,7 @@ func TestCacheForgetsWhatIsUnderWay(t *testing.T) {
 		if got := harness.Must[string](t)(c.Get(t.Context(), "k", fetch("new"))); got != "new" || <-early != "old" {
 			t.Errorf("after it was forgotten: %q", got)
 		}
-		if got := harness.Must[string](t)(c.Get(t.Context(), "k", fetch("newest"))); got != "new" {
-			t.Errorf("what was fetched afterwards is not kept: %q", got)
-		}
+		assert.Equal(t, harness.Must[string](t)(c.Get(t.Context(), "k", fetch("newest"))), "new", "what was fetched afterwards is not kept")
 	})
 }
 
@@ -64,20 +60,18 @@ func TestCacheHoldsNothingBeyondItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := encryption.NewCache(time.Minute)
 		fetch := func(context.Context) (string, error) { return "x", nil }
-		harness.Check(t, second(c.Get(t.Context(), "a", fetch)))
+		harness.Check(t, assert.Err(c.Get(t.Context(), "a", fetch)))
 		time.Sleep(30 * time.Second)
-		harness.Check(t, second(c.Get(t.Context(), "b", fetch)))
+		harness.Check(t, assert.Err(c.Get(t.Context(), "b", fetch)))
 		c.Forget("a")
-		harness.Check(t, second(c.Get(t.Context(), "a", fetch))) // cached again: the expiry of the first does not end it
+		harness.Check(t, assert.Err(c.Get(t.Context(), "a", fetch))) // cached again: the expiry of the first does not end it
 		for _, step := range []struct {
 			after time.Duration
 			want  int
 		}{{29 * time.Second, 2}, {2 * time.Second, 2}, {30 * time.Second, 0}} {
 			time.Sleep(step.after)
 			synctest.Wait()
-			if c.Len() != step.want {
-				t.Errorf("%d are held, want %d", c.Len(), step.want)
-			}
+			assert.Equal(t, c.Len(), step.want, "values held")
 		}
 	})
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -60,9 +60,7 @@ func TestCopies(t *testing.T) {
 			harness.Check(t, err, sameEmployee(e, wrote))
 			found++
 		}
-		if found != 1 {
-			t.Errorf("%d are found by name", found)
-		}
+		assert.Equal(t, found, 1, "found by name")
 		lean, err := x.lean.In("Sales").Get(ctx, compoundkey.Int(223, 6))
 		if err != nil || lean.Salary != wrote.Salary || lean.Number != "" || lean.Name != wrote.Name {
 			t.Errorf("the lean copy: %+v, %v", lean, err)
@@ -93,21 +91,14 @@ func TestVerifyAndRepair(t *testing.T) {
 		harness.Check(t, r.Insert(ctx, june("Sales", id)))
 	}
 	o := &patterns.JobOptions{Lag: time.Millisecond}
-	if err := harness.Clean(ctx, r.Verify, o); err != nil {
-		t.Errorf("%v", err)
-	}
+	assert.NoError(t, harness.Clean(ctx, r.Verify, o))
 	harness.Check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "lean_000003"}))
 	harness.Check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_Sales", Row: "000002"}))
-	all, err := harness.Findings(lease.Waive(ctx, lease.Terms), r.Repair, o)
-	harness.Check(t, err)
-	if len(all) != 2 {
-		t.Errorf("%d are repaired", len(all))
-	}
-	if err := harness.Clean(ctx, r.Verify, o); err != nil {
-		t.Errorf("after the repair: %v", err)
-	}
+	all := harness.Must[[]patterns.Finding](t)(harness.Findings(lease.Waive(ctx, lease.Terms), r.Repair, o))
+	assert.Equal(t, len(all), 2, "repaired")
+	assert.NoError(t, harness.Clean(ctx, r.Verify, o), "after the repair")
 	harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.badge.In("Sales").Get(ctx, compoundkey.Int(2, 6))), june("Sales", 2)))
-	harness.Check(t, second(x.lean.In("Sales").Get(ctx, compoundkey.Int(3, 6))))
+	harness.Check(t, assert.Err(x.lean.In("Sales").Get(ctx, compoundkey.Int(3, 6))))
 }
 
 // TestOtherWrites: bulk, transactions of the caller's own, Upsert, Update and unconditional writes encrypt as well.
@@ -123,12 +114,10 @@ func TestOtherWrites(t *testing.T) {
 		}
 	}, nil)
 	harness.Check(t, err)
-	if p.Written != 20 {
-		t.Errorf("%+v", p)
-	}
+	assert.Equal(t, p.Written, 20, "%+v", p)
 	x := r.Table().NewTransaction()
 	r.StageInsert(x, june("Sales", 20))
-	harness.Check(t, second(x.Commit(ctx)))
+	harness.Check(t, assert.Err(x.Commit(ctx)))
 	upserted := june("Sales", 21)
 	harness.Check(t, r.Upsert(ctx, upserted), r.Upsert(ctx, june("Sales", 0)), r.ReplaceUnconditional(ctx, june("Sales", 1)))
 	harness.Must[*employee](t)(r.Update(ctx, employeeKey("Sales", 2), func(e *employee) error { e.Grade++; return nil }))
@@ -161,11 +150,9 @@ func TestMover(t *testing.T) {
 	e := harness.Must[*employee](t)(current.Get(ctx, employeeKey("Sales", 1)))
 	harness.Check(t, mover.Move(ctx, e))
 	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
-	harness.Check(t, second(worker.Drain(ctx)))
+	harness.Check(t, assert.Err(worker.Drain(ctx)))
 	harness.Check(t, sameEmployee(harness.Must[*employee](t)(former.Get(ctx, employeeKey("Left", 1))), june("Left", 1)))
-	if _, err := current.Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrNotFound) {
-		t.Errorf("it is still in its old place: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(current.Get(ctx, employeeKey("Sales", 1))), tables.ErrNotFound, "it is still in its old place")
 }
 
 // TestMoverCoversWhatIsProtected: an entity is moved to a repository only if its encryption, under the entity's new key, protects at
@@ -201,7 +188,7 @@ func TestMoverCoversWhatIsProtected(t *testing.T) {
 		harness.Check(t, source.Insert(ctx, e))
 		mover := harness.Must[*archive.Mover[anything]](t)(archive.New(queue, "archive "+what, source, archive.ToRepository(former, func(e *anything) { e.PartitionKey = "archived" }), nil))
 		err := mover.Move(ctx, e)
-		harness.Check(t, second(harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx)))
+		harness.Check(t, assert.Err(harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx)))
 		_, moved := former.Get(ctx, tables.Key{Partition: "archived", Row: "1"})
 		if c.refused == "" {
 			harness.Check(t, err, moved)
@@ -210,7 +197,7 @@ func TestMoverCoversWhatIsProtected(t *testing.T) {
 		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), c.refused) || !errors.Is(moved, tables.ErrNotFound) {
 			t.Errorf("%s: %v; in the destination: %v", what, err, moved)
 		}
-		harness.Check(t, second(source.Get(ctx, key)), source.DeleteUnconditional(ctx, key))
+		harness.Check(t, assert.Err(source.Get(ctx, key)), source.DeleteUnconditional(ctx, key))
 	}
 }
 
@@ -220,10 +207,8 @@ func TestRequestCounts(t *testing.T) {
 	ctx := t.Context()
 	table := w.account.Table(w.s.TableName(t))
 	harness.Check(t, table.Create(ctx))
-	counter := &storagetest.RequestCounter{}
-	counted := *w.s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	account, vault := open(t, &counted), &counting{KeyWrapper: w.wrapper}
+	counted, counter := harness.CountedService(w.s)
+	account, vault := open(t, counted), &counting{KeyWrapper: w.wrapper}
 	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
 	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), registry, nil))
 	cost := func(want, unwrapped int, what string, errs ...error) {
@@ -238,17 +223,15 @@ func TestRequestCounts(t *testing.T) {
 	e := june("Sales", 1)
 	cost(3, 1, "the first Insert", r.Insert(ctx, e))
 	cost(1, 0, "Replace", r.Replace(ctx, e))
-	cost(1, 0, "Get", second(r.Get(ctx, employeeKey("Sales", 1))))
+	cost(1, 0, "Get", assert.Err(r.Get(ctx, employeeKey("Sales", 1))))
 	fresh := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
 	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), fresh, nil))
-	cost(2, 1, "the first Get", second(reader.Get(ctx, employeeKey("Sales", 1))))
-	cost(3, 1, "CreateDataKey", second(registry.CreateDataKey(ctx))) // and 1 to wrap
+	cost(2, 1, "the first Get", assert.Err(reader.Get(ctx, employeeKey("Sales", 1))))
+	cost(3, 1, "CreateDataKey", assert.Err(registry.CreateDataKey(ctx))) // and 1 to wrap
 	p, err := encryption.Reencrypt(ctx, r, nil)
 	cost(1+1+1+1+1, 1, "Reencrypt of one entity, with the new data key", err) // which is current, twice; the key; the page; write
-	cost(1+1, 0, "Reencrypt of none", second(encryption.Reencrypt(ctx, r, nil)))
-	if p.Written != 1 {
-		t.Errorf("%+v", p)
-	}
-	cost(1+0, 0, "Get", second(r.Get(ctx, employeeKey("Sales", 1))))
-	cost(2, 2, "Rewrap of two keys that stay", second(registry.Rewrap(ctx)))
+	cost(1+1, 0, "Reencrypt of none", assert.Err(encryption.Reencrypt(ctx, r, nil)))
+	assert.Equal(t, p.Written, 1, "%+v", p)
+	cost(1+0, 0, "Get", assert.Err(r.Get(ctx, employeeKey("Sales", 1))))
+	cost(2, 2, "Rewrap of two keys that stay", assert.Err(registry.Rewrap(ctx)))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -48,7 +49,7 @@ func (i intruder) put(t testing.TB, key tables.Key, row map[string]any) {
 	t.Helper()
 	row["PartitionKey"], row["RowKey"] = key.Partition, key.Row
 	text := harness.Must[[]byte](t)(json.Marshal(row))
-	harness.Check(t, second(i.client.UpsertEntity(t.Context(), text, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})))
+	harness.Check(t, assert.Err(i.client.UpsertEntity(t.Context(), text, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})))
 }
 
 func (i intruder) copy(t testing.TB, from, to tables.Key) {
@@ -132,14 +133,13 @@ func TestLookUpsAreNotRedirected(t *testing.T) {
 	w := worldOn(t, s)
 	ctx := t.Context()
 	table := s.TableName(t)
-	counter := &storagetest.RequestCounter{}
-	counted, _ := s.Faulty(counter)
+	counted, counter := harness.CountedService(s)
 	at := *w
 	at.s, at.account = s, open(t, counted)
 	x := at.lookups(t, table, nil)
 	a, b := june("Sales", 1), june("Sales", 2)
 	a.Number, b.Number, b.Salary = "A", "B", 1_000_000
-	harness.Check(t, x.repo.Insert(ctx, a), x.repo.Insert(ctx, b), second(x.repo.Get(ctx, employeeKey("Sales", 1))))
+	harness.Check(t, x.repo.Insert(ctx, a), x.repo.Insert(ctx, b), assert.Err(x.repo.Get(ctx, employeeKey("Sales", 1))))
 	for what, read := range x.reads(ctx, "A") {
 		counter.Reset()
 		e, err := read()
@@ -150,9 +150,7 @@ func TestLookUpsAreNotRedirected(t *testing.T) {
 		if strings.HasSuffix(what, "GetFull") || strings.HasPrefix(what, "list") {
 			want = 2
 		}
-		if counter.Count() != want {
-			t.Errorf("%s: %d requests, want %d", what, counter.Count(), want)
-		}
+		assert.Equal(t, counter.Count(), want, "%s: requests", what)
 	}
 	rows := intrude(t, s, table)
 	for _, index := range []string{"near", "nearlean", "far", "farlean", "list"} {
@@ -182,8 +180,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	for id := range 2 {
 		harness.Check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", id)))
 	}
-	counter := &storagetest.RequestCounter{}
-	counted, _ := s.Faulty(counter)
+	counted, counter := harness.CountedService(s)
 	account := open(t, counted)
 	lean := interpartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) },
 		&interpartition.Options[employee]{ByPartition: true, Unique: true, Project: []string{"Salary"}})
@@ -200,9 +197,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 		if err != nil || e.Salary != june("Sales", 1).Salary || e.Number != "" {
 			t.Errorf("%s: %+v, %v", when, e, err)
 		}
-		if counter.Count() != want {
-			t.Errorf("%s: %d requests, want %d", when, counter.Count(), want)
-		}
+		assert.Equal(t, counter.Count(), want, "%s: requests", when)
 	}
 	requests("before", 2)
 	rows := intrude(t, s, "Employees")
@@ -212,6 +207,6 @@ func TestCopiesThatProveNothing(t *testing.T) {
 		t.Errorf("a forged copy: %+v, %v", e, err)
 	}
 	rows.put(t, tables.Key{Partition: "lean_Sales", Row: "000001"}, intact)
-	harness.Check(t, second(r.Update(ctx, employeeKey("Sales", 1), func(*employee) error { return nil })))
+	harness.Check(t, assert.Err(r.Update(ctx, employeeKey("Sales", 1), func(*employee) error { return nil })))
 	requests("afterwards", 1)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys/fake"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -26,16 +27,14 @@ func TestAttaching(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	e := encryption.New[employee]("encryption", w.registry, nil)
 	repository := func(e *encryption.Encryption[employee]) error {
-		return second(patterns.NewRepository(w.account.Table("Employees"), patterns.Schema[employee]{Key: func(*employee) tables.Key { return aKey }}, e))
+		return assert.Err(patterns.NewRepository(w.account.Table("Employees"), patterns.Schema[employee]{Key: func(*employee) tables.Key { return aKey }}, e))
 	}
 	harness.Check(t, repository(e))
 	if err := repository(e); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "belongs to") {
 		t.Errorf("a second repository: %v", err)
 	}
 	for what, registry := range map[string]*encryption.Registry{"none": nil, "one that was not made": {}} {
-		if err := repository(encryption.New[employee]("encryption", registry, nil)); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("registry: %s: %v", what, err)
-		}
+		assert.ErrorIs(t, repository(encryption.New[employee]("encryption", registry, nil)), tables.ErrWiring, "registry: %s", what)
 	}
 	transform := loader(t, nil).Transform
 	if _, err := transform.Store(t.Context(), &driver.Change[anything]{Kind: driver.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != transform.RefusesMerge.Error() {
@@ -47,9 +46,7 @@ func TestAttaching(t *testing.T) {
 		Seal   []byte `table:"_encryptionSeal"`
 	}
 	_, err := patterns.NewRepository(w.account.Table("Stamps"), patterns.Schema[stamp]{Key: func(*stamp) tables.Key { return aKey }}, encryption.New[stamp]("encryption", w.registry, nil))
-	if !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("a field by the seal's name: %v", err)
-	}
+	assert.ErrorIs(t, err, tables.ErrWiring, "a field by the seal's name")
 }
 
 // TestValuesThatNoWriterMade: what was authenticated, and has no form of this package's, is no value.
@@ -87,9 +84,7 @@ func TestVaultThatWrapsOtherwise(t *testing.T) {
 		}}
 		client := harness.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
 		w := harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
-		if _, err := w.Wrap(t.Context(), make([]byte, 32)); !errors.Is(err, tables.ErrGarbled) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, assert.Err(w.Wrap(t.Context(), make([]byte, 32))), tables.ErrGarbled, what)
 		if w.Holds(vaultKeyID+"/"+firstVersion, "RSA1_5") {
 			t.Error("it holds keys of an algorithm that nobody asked for")
 		}
@@ -127,9 +122,7 @@ func TestVaultKeyOfAES(t *testing.T) {
 		t.Errorf("%q by %s, %v", got, wrapped.Algorithm, err)
 	}
 	wrapped.Bytes = flipped(wrapped.Bytes)
-	if _, err := w.Unwrap(t.Context(), wrapped); !errors.Is(err, tables.ErrGarbled) {
-		t.Errorf("what was changed: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(w.Unwrap(t.Context(), wrapped)), tables.ErrGarbled, "what was changed")
 	rsaKey := harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
 	for algorithm, holds := range map[string][2]bool{encryption.AlgorithmA256KW: {true, false}, encryption.AlgorithmA192KW: {}, encryption.AlgorithmA128KW: {},
 		encryption.AlgorithmRSAOAEP: {false, true}, encryption.AlgorithmRSAOAEP256: {false, true}, "": {}} {
@@ -151,7 +144,7 @@ func TestConcurrentNextKeys(t *testing.T) {
 	errs := make([]error, len(registries))
 	for i := range registries {
 		registries[i] = w.open(t, w.wrapper, nil)
-		wait.Go(func() { errs[i] = second(registries[i].CreateDataKey(context.Background())) })
+		wait.Go(func() { errs[i] = assert.Err(registries[i].CreateDataKey(context.Background())) })
 	}
 	wait.Wait()
 	made := 1 // by newWorld
@@ -169,9 +162,7 @@ func TestConcurrentNextKeys(t *testing.T) {
 			t.Error("a key without id")
 		}
 	}
-	if made != 0 {
-		t.Errorf("%d keys more were made than are there", made)
-	}
+	assert.Equal(t, made, 0, "superfluous keys")
 	harness.Check(t, w.registry.Check(t.Context()))
 	put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "datakeys", Row: "key_zz"}, Properties: tables.Properties{text("Algorithm", "none")}})
 	for info, err := range w.registry.DataKeys(t.Context()) {
@@ -181,9 +172,7 @@ func TestConcurrentNextKeys(t *testing.T) {
 		}
 		t.Errorf("%+v", info)
 	}
-	if err := w.registry.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "key_zz") {
-		t.Errorf("Check: %v", err)
-	}
+	assert.ErrorContains(t, w.registry.Check(t.Context()), "key_zz", "Check")
 }
 
 // TestReencryptMeetsTheEnd: entities that go meanwhile are no failures, and a run that is ended says so.

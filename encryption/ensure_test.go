@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -37,27 +38,21 @@ func TestStoreCreatesTheFirstDataKey(t *testing.T) {
 		go func() { failures <- store.Create(t.Context()) }()
 	}
 	for range processes {
-		if err := <-failures; err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, <-failures)
 	}
 	for i, r := range people {
 		harness.Check(t, r.Insert(t.Context(), june("Sales", i)))
 		harness.Must[*employee](t)(people[0].Get(t.Context(), employeeKey("Sales", i)))
 	}
 	harness.Check(t, registries[0].EnsureDataKey(t.Context()))
-	if n := keysOf(t, registries[0]); n != 1 {
-		t.Errorf("%d data keys", n)
-	}
+	assert.Equal(t, keysOf(t, registries[0]), 1, "data keys")
 }
 
 // TestEnsureDataKey: it changes nothing where a key is named, also one that cannot be read, and nothing where the program names its keys.
 func TestEnsureDataKey(t *testing.T) {
 	w := newWorld(t)
-	counter := &storagetest.RequestCounter{}
-	counted := *w.s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(open(t, &counted).Table(w.keys.Name()), w.wrapper, nil))
+	counted, counter := harness.CountedService(w.s)
+	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(open(t, counted).Table(w.keys.Name()), w.wrapper, nil))
 	if harness.Check(t, registry.EnsureDataKey(t.Context())); counter.Count() != 1 {
 		t.Errorf("%d requests", counter.Count())
 	}
@@ -67,9 +62,7 @@ func TestEnsureDataKey(t *testing.T) {
 	if err := registry.EnsureDataKey(t.Context()); tables.KindOf(err) != tables.ErrGarbled || !strings.Contains(err.Error(), "CreateDataKey") {
 		t.Errorf("a row that names no key: %v", err)
 	}
-	if n := keysOf(t, registry); n != 1 {
-		t.Errorf("%d data keys", n)
-	}
+	assert.Equal(t, keysOf(t, registry), 1, "data keys")
 	empty := w.account.Table(w.s.TableName(t))
 	harness.Check(t, empty.Create(t.Context()))
 	pinned := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(empty, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{{1}}}))

@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -79,9 +79,7 @@ func TestResolver(t *testing.T) {
 		stored := bag(t, table, key)
 		for name, value := range wrote.Rest {
 			want := key.Partition == "Secret" && name != "City" && (key.Row == "all" || name != "P")
-			if encrypted := stored.Get(name) != value; encrypted != want {
-				t.Errorf("%v %s: encrypted %v, want %v", key, name, encrypted, want)
-			}
+			assert.Equal(t, stored.Get(name) != value, want, "%v %s: encrypted", key, name)
 		}
 		// One that would choose nothing reads it all the same.
 		reader := anythings(t, table, w.registry, &encryption.Options{Resolver: func(string, string, string) bool { return false }})
@@ -107,9 +105,7 @@ func TestEveryValue(t *testing.T) {
 	e := loader(t, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		moment, err := tables.DateTime(time.Unix(rapid.Int64Range(-11_000_000_000, 250_000_000_000).Draw(t, "s"), 100*rapid.Int64Range(0, 9_999_999).Draw(t, "100ns")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, err)
 		values := []tables.Value{
 			tables.String(rapid.String().Draw(t, "string")), tables.Binary(rapid.SliceOf(rapid.Byte()).Draw(t, "binary")),
 			tables.Boolean(rapid.Bool().Draw(t, "bool")), tables.Int32(rapid.Int32().Draw(t, "int32")), tables.Int64(rapid.Int64().Draw(t, "int64")),
@@ -120,18 +116,13 @@ func TestEveryValue(t *testing.T) {
 			p.Set(string(rune('A'+i)), v)
 		}
 		key := tables.Key{Partition: rapid.String().Draw(t, "partition"), Row: rapid.String().Draw(t, "row")}
-		stored, err := e.Store(background(), &driver.Change[anything]{Key: key}, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := assert.Must[tables.Properties](t)(e.Store(background(), &driver.Change[anything]{Key: key}, p))
 		read, err := e.Load(background(), allOf(key), stored)
 		if err != nil || len(read) != len(p) {
 			t.Fatalf("%v, %d properties", err, len(read))
 		}
 		for i := range p {
-			if read[i] != p[i] {
-				t.Fatalf("%#v came back as %#v", p[i], read[i])
-			}
+			assert.Equal(assert.Fatal(t), read[i], p[i], "read back")
 		}
 	})
 }
@@ -164,10 +155,8 @@ func TestRefusals(t *testing.T) {
 	r := w.employees(t, w.s.TableName(t), nil)
 	e := june("Sales", 1)
 	harness.Check(t, r.Insert(ctx, e))
-	counter := &storagetest.RequestCounter{}
-	counted := *w.s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, &counted).Table(r.Table().Name()), w.registry, nil))
+	counted, counter := harness.CountedService(w.s)
+	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, counted).Table(r.Table().Name()), w.registry, nil))
 	if err := r.Merge(ctx, e, "Name"); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Replace") {
 		t.Errorf("a merge: %v", err)
 	}
@@ -178,12 +167,8 @@ func TestRefusals(t *testing.T) {
 	}
 	big := june("Sales", 2)
 	big.Number = strings.Repeat("é", 32_768)
-	if err := r.Insert(ctx, big); !errors.Is(err, tables.ErrTooLarge) {
-		t.Errorf("a value that does not fit with its header: %v", err)
-	}
-	if counter.Count() != 0 {
-		t.Errorf("%d requests were made", counter.Count())
-	}
+	assert.ErrorIs(t, r.Insert(ctx, big), tables.ErrTooLarge, "a value that does not fit with its header")
+	assert.Equal(t, counter.Count(), 0, "requests")
 	rest := anythings(t, r.Table(), w.registry, &encryption.Options{Resolver: func(_, _, p string) bool { return p == "S" }})
 	for name, v := range map[string]tables.Value{"P": tables.Binary([]byte("TPE\x01 and more")), encryption.SealProperty: tables.Int32(1), "_ClientEncryptionMetadata1": tables.String("{}")} {
 		if err := rest.Insert(ctx, &anything{RowKey: "x", Rest: map[string]tables.Value{name: v}}); !errors.Is(err, tables.ErrInvalid) {
@@ -218,10 +203,8 @@ func TestRefusals(t *testing.T) {
 // TestDryRun: Explain makes no request, needs no data key, and has the right sizes.
 func TestDryRun(t *testing.T) {
 	w := newWorld(t)
-	counter := &storagetest.RequestCounter{}
-	counted := *w.s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	account := open(t, &counted)
+	counted, counter := harness.CountedService(w.s)
+	account := open(t, counted)
 	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table("Nowhere"), w.wrapper, nil))
 	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Nowhere"), registry, nil))
 	x := harness.Must[*patterns.Explanation](t)(r.Explain(t.Context(), driver.ChangeInsert, june("Sales", 1)))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -118,9 +119,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	beacon := harness.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
-	if got := harness.Must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120")))); got != g.Beacon {
-		t.Errorf("the beacon is %s, was %s", got, g.Beacon)
-	}
+	assert.Equal(t, harness.Must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120")))), g.Beacon, "the beacon")
 	plain, err := opened(streamOf(t, w.registry, g.Scope), []byte(g.Binding), unhex(t, g.Stream))
 	if err != nil || string(plain) != g.Plain {
 		t.Errorf("the stream is %q, %v", plain, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -78,7 +79,7 @@ func TestConcurrentRewraps(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	next := localKey(t, "next", 2)
 	concurrent := w.open(t, encryption.NewChain(next, w.wrapper), nil)
-	slow := w.open(t, encryption.NewChain(meddling{next, func() { harness.Check(t, second(concurrent.Rewrap(t.Context()))) }}, w.wrapper), nil)
+	slow := w.open(t, encryption.NewChain(meddling{next, func() { harness.Check(t, assert.Err(concurrent.Rewrap(t.Context()))) }}, w.wrapper), nil)
 	if n, err := slow.Rewrap(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d keys, %v", n, err)
 	}
@@ -96,12 +97,8 @@ func TestVaultThatAnswersWrong(t *testing.T) {
 		reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), wrong, nil))
 		_, err := reader.Get(t.Context(), employeeKey("Sales", 1))
 		refusedBy(t, err, what)
-		if err := reader.Insert(t.Context(), june("Sales", 2)); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: a write: %v", what, err)
-		}
-		if err := wrong.Check(t.Context()); !errors.Is(err, tables.ErrGarbled) {
-			t.Errorf("%s: Check: %v", what, err)
-		}
+		assert.ErrorIs(t, reader.Insert(t.Context(), june("Sales", 2)), tables.ErrWiring, "%s: a write", what)
+		assert.ErrorIs(t, wrong.Check(t.Context()), tables.ErrGarbled, "%s: Check", what)
 	}
 }
 
@@ -149,7 +146,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 			}
 		}
 		for _, row := range []string{"1", "2", "3"} {
-			harness.Check(t, second(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), second(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
+			harness.Check(t, assert.Err(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), assert.Err(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
 		}
 		if p := harness.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Written != 0 {
 			t.Errorf("again: %+v", p)
@@ -172,11 +169,9 @@ func TestRegistryThatWasDamaged(t *testing.T) {
 		if err := writer().Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
-		harness.Check(t, second(writer().Get(ctx, employeeKey("Sales", 1))))
-		if err := w.registry.Check(ctx); err == nil {
-			t.Errorf("%s: Check finds nothing", what)
-		}
-		harness.Check(t, second(w.open(t, w.wrapper, nil).CreateDataKey(ctx)), w.registry.Check(ctx), second(writer().Get(ctx, employeeKey("Sales", 1))))
+		harness.Check(t, assert.Err(writer().Get(ctx, employeeKey("Sales", 1))))
+		assert.Error(t, w.registry.Check(ctx), "%s: Check finds nothing", what)
+		harness.Check(t, assert.Err(w.open(t, w.wrapper, nil).CreateDataKey(ctx)), w.registry.Check(ctx), assert.Err(writer().Get(ctx, employeeKey("Sales", 1))))
 	}
 	harness.Check(t, w.keys.Drop(ctx))
 	if _, err := writer().Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrMissingResource) || errors.Is(err, encryption.ErrNotAuthentic) {
@@ -195,14 +190,10 @@ func TestWrappersThatWereNotMade(t *testing.T) {
 		if !errors.Is(err, tables.ErrWiring) || !errors.Is(err2, tables.ErrWiring) || wrapper.Holds("y", encryption.AlgorithmA256KW) {
 			t.Errorf("%s: %v, %v", what, err, err2)
 		}
-		if _, err := w.open(t, wrapper, nil).CreateDataKey(t.Context()); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s makes a data key: %v", what, err)
-		}
+		assert.ErrorIs(t, assert.Err(w.open(t, wrapper, nil).CreateDataKey(t.Context())), tables.ErrWiring, "%s makes a data key", what)
 	}
 	for _, o := range []*encryption.RegistryOptions{{TTL: -1}, {MaxUses: -1}, {Name: "a/b"}} {
-		if _, err := encryption.NewRegistry(w.keys, w.wrapper, o); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%+v: %v", o, err)
-		}
+		assert.ErrorIs(t, assert.Err(encryption.NewRegistry(w.keys, w.wrapper, o)), tables.ErrWiring, "%+v", o)
 	}
 }
 
@@ -216,7 +207,7 @@ func TestSlowClocks(t *testing.T) {
 		harness.Check(t, err)
 		old = info.ID
 	}
-	harness.Check(t, second(w.registry.CreateDataKey(t.Context())))
+	harness.Check(t, assert.Err(w.registry.CreateDataKey(t.Context())))
 	ahead := w.open(t, w.wrapper, &encryption.RegistryOptions{TTL: time.Minute})
 	ahead.SetNow(func() time.Time { return time.Now().Add(24*time.Hour + 10*time.Minute) })
 	if err := ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")); !errors.Is(err, tables.ErrConflict) {

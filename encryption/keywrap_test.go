@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -58,14 +59,10 @@ func TestKeyWrapVectors(t *testing.T) {
 		}
 		wrong := slices.Clone(wrapping)
 		wrong[0] ^= 1
-		if _, err := encryption.KeyUnwrap(wrong, want); !errors.Is(err, tables.ErrGarbled) {
-			t.Errorf("%s: another key: %v", v.name, err)
-		}
+		assert.ErrorIs(t, assert.Err(encryption.KeyUnwrap(wrong, want)), tables.ErrGarbled, "%s: another key", v.name)
 	}
 	for _, n := range []int{0, 8, 15, 17, 31} {
-		if _, err := encryption.KeyWrap(make([]byte, 32), make([]byte, n)); err == nil {
-			t.Errorf("a key of %d bytes is wrapped", n)
-		}
+		assert.Error(t, assert.Err(encryption.KeyWrap(make([]byte, 32), make([]byte, n))), "a key of %d bytes is wrapped", n)
 	}
 }
 
@@ -86,9 +83,7 @@ func TestLocalWrappers(t *testing.T) {
 			changed.Bytes = slices.Clone(wrapped.Bytes)
 			changed.Bytes[i] ^= 0x10
 			if i%16 == 0 || wrapped.KeyID == "aes" {
-				if _, err := w.Unwrap(ctx, changed); !errors.Is(err, tables.ErrGarbled) {
-					t.Errorf("%s, byte %d changed: %v", wrapped.KeyID, i, err)
-				}
+				assert.ErrorIs(t, assert.Err(w.Unwrap(ctx, changed)), tables.ErrGarbled, "%s, byte %d changed", wrapped.KeyID, i)
 			}
 		}
 		for _, other := range []encryption.KeyWrapper{localKey(t, "other", 1), encryption.NewChain(localKey(t, "other", 1)), encryption.LocalKey{}, encryption.LocalRSAKey{}} {
@@ -102,17 +97,13 @@ func TestLocalWrappers(t *testing.T) {
 		t.Errorf("RSA-OAEP of the old libraries: %v", err)
 	}
 	for what, err := range map[string]error{
-		"no id":       second(encryption.NewLocalKey("", key)),
-		"20 bytes":    second(encryption.NewLocalKey("x", key[:20])),
-		"no rsa key":  second(encryption.NewLocalRSAKey("x", nil)),
-		"1,024 bits":  second(encryption.NewLocalRSAKey("x", &rsa.PrivateKey{PublicKey: rsa.PublicKey{N: rsaKey.Primes[0], E: 3}})),
-		"no table":    second(encryption.NewRegistry(nil, local, nil)),
-		"no registry": second(encryption.NewStream(nil, nil)),
+		"no id":       assert.Err(encryption.NewLocalKey("", key)),
+		"20 bytes":    assert.Err(encryption.NewLocalKey("x", key[:20])),
+		"no rsa key":  assert.Err(encryption.NewLocalRSAKey("x", nil)),
+		"1,024 bits":  assert.Err(encryption.NewLocalRSAKey("x", &rsa.PrivateKey{PublicKey: rsa.PublicKey{N: rsaKey.Primes[0], E: 3}})),
+		"no table":    assert.Err(encryption.NewRegistry(nil, local, nil)),
+		"no registry": assert.Err(encryption.NewStream(nil, nil)),
 	} {
-		if !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, err, tables.ErrWiring, what)
 	}
 }
-
-func second[V any](_ V, err error) error { return err }

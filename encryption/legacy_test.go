@@ -9,12 +9,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -50,9 +50,7 @@ func TestLegacyVector(t *testing.T) {
 		t.Fatalf("%d properties are read", len(read))
 	}
 	for _, name := range []string{"sampleProp", "sampleProp2", "sampleProp3"} {
-		if read.Get(name) != tables.String("sampleValue") {
-			t.Errorf("%s is %#v", name, read.Get(name))
-		}
+		assert.Equal(t, read.Get(name), tables.String("sampleValue"), name)
 	}
 	garbled := map[string]tables.Properties{
 		"no list":         without(p, "_ClientEncryptionMetadata2"),
@@ -155,9 +153,7 @@ func TestLegacyRowsAreMigrated(t *testing.T) {
 	put(t, table, &tables.Entity{Key: key, Properties: p})
 	declared := func(_, _, property string) bool { return strings.HasPrefix(property, "sample") }
 	strict := anythings(t, table, w.registry, &encryption.Options{Resolver: declared})
-	if _, err := strict.Get(t.Context(), key); !errors.Is(err, encryption.ErrNotAuthentic) {
-		t.Fatalf("before: %v", err)
-	}
+	assert.ErrorIs(assert.Fatal(t), assert.Err(strict.Get(t.Context(), key)), encryption.ErrNotAuthentic, "before")
 	migrating := anythings(t, table, w.registry, &encryption.Options{Resolver: declared, Legacy: kek})
 	progress, err := encryption.Reencrypt(t.Context(), migrating, nil)
 	if err != nil || progress.Written != 1 || progress.Failed != 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -35,8 +36,8 @@ func TestOutages(t *testing.T) {
 			return err
 		},
 		"Check":        func(_ *tables.Account, r *encryption.Registry) error { return r.Check(ctx) },
-		"Rewrap":       func(_ *tables.Account, r *encryption.Registry) error { return second(r.Rewrap(ctx)) },
-		"Beacon":       func(_ *tables.Account, r *encryption.Registry) error { return second(r.Beacon(ctx, "number", 0)) },
+		"Rewrap":       func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(r.Rewrap(ctx)) },
+		"Beacon":       func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(r.Beacon(ctx, "number", 0)) },
 		"CreateBeacon": func(_ *tables.Account, r *encryption.Registry) error { return r.CreateBeacon(ctx, "another") },
 		"RemoveUnusedDataKey": func(a *tables.Account, r *encryption.Registry) error {
 			r.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
@@ -47,7 +48,7 @@ func TestOutages(t *testing.T) {
 			return err
 		},
 		"Uses": func(a *tables.Account, _ *encryption.Registry) error {
-			return second(encryption.Uses(ctx, a.Table("Employees")))
+			return assert.Err(encryption.Uses(ctx, a.Table("Employees")))
 		},
 		"Reencrypt": func(a *tables.Account, r *encryption.Registry) error {
 			repository := harness.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
@@ -59,7 +60,7 @@ func TestOutages(t *testing.T) {
 		},
 		"a projection": func(a *tables.Account, r *encryption.Registry) error {
 			repository := harness.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
-			return second(repository.Query().Partition("Sales").Select("Number").First(ctx))
+			return assert.Err(repository.Query().Partition("Sales").Select("Number").First(ctx))
 		},
 		"Insert": func(a *tables.Account, r *encryption.Registry) error {
 			err := harness.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil)).Insert(ctx, june("Works", 1))
@@ -67,13 +68,13 @@ func TestOutages(t *testing.T) {
 			return err
 		},
 		"Seal": func(_ *tables.Account, r *encryption.Registry) error {
-			return second(streamOf(t, r, "").Seal(ctx, binding, bytes.NewReader(nil)))
+			return assert.Err(streamOf(t, r, "").Seal(ctx, binding, bytes.NewReader(nil)))
 		},
 		"Open": func(_ *tables.Account, r *encryption.Registry) error {
-			return second(opened(streamOf(t, r, ""), binding, stream))
+			return assert.Err(opened(streamOf(t, r, ""), binding, stream))
 		},
 		"OpenRange": func(_ *tables.Account, r *encryption.Registry) error {
-			return second(streamOf(t, r, "").OpenRange(ctx, binding, int64(len(stream)), 0, 5, blob.fetch))
+			return assert.Err(streamOf(t, r, "").OpenRange(ctx, binding, int64(len(stream)), 0, 5, blob.fetch))
 		},
 	}
 	for name, run := range operations {
@@ -107,7 +108,7 @@ func TestOutagesOfTheVault(t *testing.T) {
 	ctx := t.Context()
 	w, v := worldOn(t, storagetest.Simulator(t, nil)), newVault(t)
 	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
-	harness.Check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "number"))
+	harness.Check(t, assert.Err(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "number"))
 	kek, key, p := legacyRow(t)
 	down := &counting{KeyWrapper: kek}
 	down.fail.Store(true)
@@ -115,8 +116,8 @@ func TestOutagesOfTheVault(t *testing.T) {
 	v.status = 503
 	fresh := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
 	for what, err := range map[string]error{
-		"CreateDataKey": second(fresh.CreateDataKey(ctx)), "CreateBeacon": fresh.CreateBeacon(ctx, "another"), "Beacon": second(fresh.Beacon(ctx, "number", 0)), "Rewrap": second(fresh.Rewrap(ctx)),
-		"Check": fresh.Check(ctx), "Seal": second(streamOf(t, fresh, "").Seal(ctx, nil, bytes.NewReader(nil))), "a row of the old libraries": second(a.Load(ctx, allOf(key), p)),
+		"CreateDataKey": assert.Err(fresh.CreateDataKey(ctx)), "CreateBeacon": fresh.CreateBeacon(ctx, "another"), "Beacon": assert.Err(fresh.Beacon(ctx, "number", 0)), "Rewrap": assert.Err(fresh.Rewrap(ctx)),
+		"Check": fresh.Check(ctx), "Seal": assert.Err(streamOf(t, fresh, "").Seal(ctx, nil, bytes.NewReader(nil))), "a row of the old libraries": assert.Err(a.Load(ctx, allOf(key), p)),
 	} {
 		if err == nil || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
@@ -131,18 +132,12 @@ func TestStreamsThatBreakOff(t *testing.T) {
 	s := streamOf(t, w.registry, "")
 	c := sealed(t, s, content(3*chunk))
 	var none encryption.Stream
-	for what, err := range map[string]error{"Seal": second(none.Seal(ctx, nil, bytes.NewReader(nil))), "Open": second(none.Open(ctx, nil, bytes.NewReader(c)))} {
-		if !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s of no stream: %v", what, err)
-		}
+	for what, err := range map[string]error{"Seal": assert.Err(none.Seal(ctx, nil, bytes.NewReader(nil))), "Open": assert.Err(none.Open(ctx, nil, bytes.NewReader(c)))} {
+		assert.ErrorIs(t, err, tables.ErrWiring, "%s of no stream", what)
 	}
-	if _, err := s.DataKey([]byte("a picture")); !errors.Is(err, encryption.ErrNotAuthentic) {
-		t.Errorf("the data key of something else: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(s.DataKey([]byte("a picture"))), encryption.ErrNotAuthentic, "the data key of something else")
 	broken := errors.New("the connection broke")
-	if _, err := s.Open(ctx, binding, iotest.ErrReader(broken)); !errors.Is(err, broken) {
-		t.Errorf("no header comes: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(s.Open(ctx, binding, iotest.ErrReader(broken))), broken, "no header comes")
 	blob := &ranged{blob: c}
 	for what, change := range map[string]func(call int, r io.ReadCloser) (io.ReadCloser, error){
 		"the header cannot be fetched": func(call int, r io.ReadCloser) (io.ReadCloser, error) { return r, onCall(call, 1, broken) },
@@ -167,8 +162,7 @@ func TestStreamsThatBreakOff(t *testing.T) {
 		calls := 0
 		r, err := s.OpenRange(ctx, binding, int64(len(c)), 10, chunk, func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
 			calls++
-			body, err := blob.fetch(ctx, offset, length)
-			harness.Check(t, err)
+			body := harness.Must[io.ReadCloser](t)(blob.fetch(ctx, offset, length))
 			return change(calls, body)
 		})
 		if err == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -49,18 +50,14 @@ func TestReencrypt(t *testing.T) {
 	}
 	refused := func(what string) {
 		t.Helper()
-		if err := w.registry.RemoveUnusedDataKey(ctx, old, r.Table()); !errors.Is(err, tables.ErrConflict) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, w.registry.RemoveUnusedDataKey(ctx, old, r.Table()), tables.ErrConflict, what)
 	}
 	refused("the current key")
 	now := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	refused("its successor is new")
 	w.registry.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
 	refused("it has uses")
-	if err := w.registry.RemoveUnusedDataKey(ctx, old); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("no table to look at: %v", err)
-	}
+	assert.ErrorIs(t, w.registry.RemoveUnusedDataKey(ctx, old), tables.ErrInvalid, "no table to look at")
 
 	// Cut off after each page, and resumed.
 	var progress tables.Report
@@ -77,9 +74,7 @@ func TestReencrypt(t *testing.T) {
 		progress.Written += at.Written
 		progress.Resume = at.Resume
 		if err == nil || at.Resume == "" {
-			if p.Resume != "" {
-				t.Errorf("the end has a mark to resume: %+v", p)
-			}
+			assert.Equal(t, p.Resume, "", "a token at the end: %+v", p)
 			break
 		}
 	}
@@ -97,7 +92,7 @@ func TestReencrypt(t *testing.T) {
 	harness.Check(t, w.registry.RemoveUnusedDataKey(ctx, old, r.Table()))
 	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
 	for id := range n {
-		harness.Check(t, second(reader.Get(ctx, employeeKey([]string{"Sales", "Works"}[id%2], id))))
+		harness.Check(t, assert.Err(reader.Get(ctx, employeeKey([]string{"Sales", "Works"}[id%2], id))))
 	}
 	harness.Check(t, w.registry.Check(ctx))
 	for what, o := range map[string]*patterns.JobOptions{"a mark of another run": {Partitions: []string{"Sales"}, Resume: "7 x"}, "no mark": {Partitions: []string{"Sales"}, Resume: "x"}, "-1": {Concurrency: -1},
@@ -130,7 +125,7 @@ func TestReencryptFaults(t *testing.T) {
 				points++
 			}
 			for id := range 3 {
-				harness.Check(t, second(r.Get(t.Context(), employeeKey("Sales", id))))
+				harness.Check(t, assert.Err(r.Get(t.Context(), employeeKey("Sales", id))))
 			}
 			if p := harness.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
 				t.Errorf("call %d, %v: the next run: %+v", i, fault, p)
@@ -139,9 +134,7 @@ func TestReencryptFaults(t *testing.T) {
 			if len(uses) != 1 || uses[current] != 3*2*9 {
 				t.Errorf("call %d, %v: %v", i, fault, uses)
 			}
-			if err := harness.Clean(t.Context(), r.Verify, nil); err != nil {
-				t.Errorf("call %d, %v: %v", i, fault, err)
-			}
+			assert.NoError(t, harness.Clean(t.Context(), r.Verify, nil), "call %d, %v", i, fault)
 		}
 		if !struck {
 			break
@@ -234,9 +227,7 @@ func TestReencryptUnderWriters(t *testing.T) {
 	}
 	strict := harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
 	for id := range 12 {
-		if e := harness.Must[*employee](t)(strict.Get(ctx, employeeKey("Sales", id))); e.Salary != 3 {
-			t.Errorf("employee %d has the salary %d", id, e.Salary)
-		}
+		assert.Equal(t, harness.Must[*employee](t)(strict.Get(ctx, employeeKey("Sales", id))).Salary, 3, "the salary of employee %d", id)
 	}
 }
 
@@ -309,21 +300,18 @@ func TestReencryptRequests(t *testing.T) {
 			}, nil)
 			harness.Check(t, err)
 			harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
-			counter, counted := &storagetest.RequestCounter{}, *w.s
-			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-			account := open(t, &counted)
+			counted, counter := harness.CountedService(w.s)
+			account := open(t, counted)
 			registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
 			r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(name), registry, nil, others()...))
-			harness.Check(t, second(r.Get(ctx, employeeKey("Sales", 0))), r.Insert(ctx, june("Warm", 1))) // so that it has read both data keys
+			harness.Check(t, assert.Err(r.Get(ctx, employeeKey("Sales", 0))), r.Insert(ctx, june("Warm", 1))) // so that it has read both data keys
 			seen.kinds = nil
 			counter.Reset()
 			report, err := encryption.Reencrypt(ctx, r, &patterns.JobOptions{Concurrency: 1})
 			if err != nil || report.Written != int64(n) || report.Read != int64(n)+1 || report.Unchanged != 1 {
 				t.Fatalf("%+v, %v", report, err)
 			}
-			if got := counter.Count(); got != want {
-				t.Errorf("%d requests, want %d", got, want)
-			}
+			assert.Equal(t, counter.Count(), want, "requests")
 			if what == "watched" && !slices.Equal(slices.Compact(seen.kinds), []driver.ChangeKind{driver.ChangeTouch}) {
 				t.Errorf("it has seen %v", seen.kinds)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -66,20 +67,14 @@ func TestCache(t *testing.T) {
 		wait.Go(func() { harness.Check(t, store(t.Context())) })
 	}
 	cancel()
-	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("the one who gave up: %v", err)
-	}
+	assert.ErrorIs(t, <-left, context.Canceled, "the one who gave up")
 	close(wrapper.gate)
 	wait.Wait()
-	if n := wrapper.unwrapped.Load(); n != 2 {
-		t.Errorf("20 writers at once, and one who gave up, unwrapped %d times", n)
-	}
+	assert.Equal(t, wrapper.unwrapped.Load(), 2, "times that 20 writers at once, and one who gave up, unwrapped")
 	for range 120 {
 		harness.Check(t, store(t.Context()))
 	}
-	if n := wrapper.unwrapped.Load(); n != 3 {
-		t.Errorf("after 140 uses at 100 each it was unwrapped %d times", n)
-	}
+	assert.Equal(t, wrapper.unwrapped.Load(), 3, "times it was unwrapped after 140 uses at 100 each")
 	now = now.Add(time.Minute)
 	wrapper.fail.Store(true)
 	for range 3 {
@@ -89,9 +84,7 @@ func TestCache(t *testing.T) {
 	}
 	wrapper.fail.Store(false)
 	harness.Check(t, store(t.Context()), store(t.Context()))
-	if n := wrapper.unwrapped.Load(); n != 7 {
-		t.Errorf("it was unwrapped %d times in the end", n)
-	}
+	assert.Equal(t, wrapper.unwrapped.Load(), 7, "times it was unwrapped in the end")
 }
 
 // TestConcurrentFirstKeys: one of them makes it, the others are told, and all use the same.
@@ -156,9 +149,7 @@ func TestRewrap(t *testing.T) {
 	for id := range 2 {
 		harness.Must[*employee](t)(reader.Get(ctx, employeeKey("Sales", id+1)))
 	}
-	if after := harness.Must[encryption.Beacon](t)(alone.Beacon(ctx, "number", 0)).Part(tables.String("x")); after != before {
-		t.Error("the beacon is another one")
-	}
+	assert.Equal(t, harness.Must[encryption.Beacon](t)(alone.Beacon(ctx, "number", 0)).Part(tables.String("x")), before, "the beacon is another one")
 	// The old key cannot unwrap, readers with it get the one error, writers a reason, and Check tells more.
 	old := w.open(t, w.wrapper, nil)
 	reader = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), old, nil))
@@ -170,9 +161,7 @@ func TestRewrap(t *testing.T) {
 	if err := old.Check(ctx); !errors.Is(err, tables.ErrWiring) || strings.Count(err.Error(), vaultKeyID+"/"+secondVersion) != 3 {
 		t.Errorf("Check: %v", err)
 	}
-	if _, err := old.Rewrap(ctx); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("Rewrap without the wrapping key: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(old.Rewrap(ctx)), tables.ErrWiring, "Rewrap without the wrapping key")
 }
 
 // TestSwappedDataKeys: a wrapped key is no good in another row of the registry.
@@ -196,12 +185,8 @@ func TestSwappedDataKeys(t *testing.T) {
 	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
 	_, err := r.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a swapped data key")
-	if err := r.Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("a write under %v, which was swapped: %v", second, err)
-	}
-	if _, err := fresh.Beacon(ctx, "number", 0); !errors.Is(err, tables.ErrGarbled) {
-		t.Errorf("a beacon, which was swapped: %v", err)
-	}
+	assert.ErrorIs(t, r.Insert(ctx, june("Sales", 2)), tables.ErrWiring, "a write under %v, which was swapped", second)
+	assert.ErrorIs(t, assert.Err(fresh.Beacon(ctx, "number", 0)), tables.ErrGarbled, "a beacon, which was swapped")
 }
 
 // TestRegistryFaults: whatever befalls a call of CreateDataKey or Rewrap, the registry stays whole, and the operation can be
@@ -213,8 +198,8 @@ func TestRegistryFaults(t *testing.T) {
 		r *encryption.Registry
 	}
 	operations := map[string]func(ctx context.Context, r *encryption.Registry) error{
-		"CreateDataKey": func(ctx context.Context, r *encryption.Registry) error { return second(r.CreateDataKey(ctx)) },
-		"Rewrap":        func(ctx context.Context, r *encryption.Registry) error { return second(r.Rewrap(ctx)) },
+		"CreateDataKey": func(ctx context.Context, r *encryption.Registry) error { return assert.Err(r.CreateDataKey(ctx)) },
+		"Rewrap":        func(ctx context.Context, r *encryption.Registry) error { return assert.Err(r.Rewrap(ctx)) },
 	}
 	for name, run := range operations {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +226,7 @@ func TestRegistryFaults(t *testing.T) {
 						harness.Check(t, run(t.Context(), healthy))
 					}
 					r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, healthy, nil))
-					harness.Check(t, second(r.Get(t.Context(), employeeKey("Sales", 1))), r.Insert(t.Context(), june("Sales", 2)))
+					harness.Check(t, assert.Err(r.Get(t.Context(), employeeKey("Sales", 1))), r.Insert(t.Context(), june("Sales", 2)))
 				}
 				if !struck {
 					break

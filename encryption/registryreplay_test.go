@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -30,7 +31,7 @@ func TestRegistryReplay(t *testing.T) {
 	}{"another name": {w.keys, "fabrikam"}, "another table": {other, "datakeys"}}
 	for what, tenant := range tenants {
 		registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(tenant.table, w.wrapper, &encryption.RegistryOptions{Name: tenant.name}))
-		harness.Check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "theirs"))
+		harness.Check(t, assert.Err(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "theirs"))
 		from := intrude(t, w.s, tenant.table.Name())
 		to := intrude(t, w.s, w.keys.Name())
 		theirs, _ := from.read(t, tables.Key{Partition: tenant.name, Row: "current"})["DataKey"].(string)
@@ -40,22 +41,14 @@ func TestRegistryReplay(t *testing.T) {
 		}
 		r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, nil), nil))
 		harness.Check(t, r.Table().CreateIfMissing(ctx))
-		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: a write under their key: %v", what, err)
-		}
+		assert.ErrorIs(t, r.Insert(ctx, june("Sales", 1)), tables.ErrWiring, "%s: a write under their key", what)
 		forged := map[string]any{"DataKey": theirs, "Since": ours["Since"], "Since@odata.type": "Edm.DateTime", "Check": ours["Check"], "Check@odata.type": "Edm.Binary"}
 		to.put(t, tables.Key{Partition: "datakeys", Row: "current"}, forged)
 		fresh := w.open(t, w.wrapper, nil)
 		r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), fresh, nil))
-		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: a write under their key, with our own row: %v", what, err)
-		}
-		if _, err := fresh.Beacon(ctx, "theirs", 0); !errors.Is(err, tables.ErrGarbled) {
-			t.Errorf("%s: their beacon: %v", what, err)
-		}
-		if err := fresh.Check(ctx); err == nil || !strings.Contains(err.Error(), theirs) {
-			t.Errorf("%s: Check: %v", what, err)
-		}
+		assert.ErrorIs(t, r.Insert(ctx, june("Sales", 1)), tables.ErrWiring, "%s: a write under their key, with our own row", what)
+		assert.ErrorIs(t, assert.Err(fresh.Beacon(ctx, "theirs", 0)), tables.ErrGarbled, "%s: their beacon", what)
+		assert.ErrorContains(t, fresh.Check(ctx), theirs, "%s: Check", what)
 		to.put(t, tables.Key{Partition: "datakeys", Row: "current"}, ours)
 	}
 }
@@ -72,24 +65,18 @@ func TestRetiredDataKeys(t *testing.T) {
 	id, _ := w.dataKey(t)
 	old := tables.Key{Partition: "datakeys", Row: "key_" + id.String()}
 	backup := map[tables.Key]map[string]any{current: rows.read(t, current), old: rows.read(t, old)}
-	if backup[old]["State"] != "active" {
-		t.Errorf("the state of the first key is %v", backup[old]["State"])
-	}
+	assert.Equal(t, backup[old]["State"], "active", "the state of the first key")
 	next := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	harness.Check(t, r.Insert(ctx, june("Sales", 2)))
-	if state := rows.read(t, old)["State"]; state != "retired" {
-		t.Errorf("the state of a key that was replaced is %v", state)
-	}
+	assert.Equal(t, rows.read(t, old)["State"], "retired", "the state of a key that was replaced")
 	refuses := func(what string, registry *encryption.Registry) {
 		t.Helper()
 		writer := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), registry, nil))
 		if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
-		if err := registry.Check(ctx); !errors.Is(err, tables.ErrGarbled) {
-			t.Errorf("%s: Check: %v", what, err)
-		}
-		harness.Check(t, second(writer.Get(ctx, employeeKey("Sales", 1)))) // what it has encrypted is read
+		assert.ErrorIs(t, registry.Check(ctx), tables.ErrGarbled, "%s: Check", what)
+		harness.Check(t, assert.Err(writer.Get(ctx, employeeKey("Sales", 1)))) // what it has encrypted is read
 	}
 	ours := rows.read(t, current)
 	rows.put(t, current, backup[current])
@@ -99,10 +86,8 @@ func TestRetiredDataKeys(t *testing.T) {
 	rows.put(t, old, forged)
 	fresh := w.open(t, w.wrapper, nil)
 	writer := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
-	if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("a state that was changed: %v", err)
-	}
-	refusedBy(t, second(writer.Get(ctx, employeeKey("Sales", 1))), "a state that was changed")
+	assert.ErrorIs(t, writer.Insert(ctx, june("Sales", 3)), tables.ErrWiring, "a state that was changed")
+	refusedBy(t, assert.Err(writer.Get(ctx, employeeKey("Sales", 1))), "a state that was changed")
 
 	now := time.Now()
 	running := w.open(t, w.wrapper, &encryption.RegistryOptions{TTL: time.Minute})
@@ -137,7 +122,7 @@ func TestClocksThatDiffer(t *testing.T) {
 	harness.Check(t, r.Insert(ctx, june("Sales", 1)))
 	behind := w.open(t, w.wrapper, nil)
 	behind.SetNow(func() time.Time { return time.Now().Add(-time.Hour) })
-	harness.Check(t, second(behind.CreateDataKey(ctx)))
+	harness.Check(t, assert.Err(behind.CreateDataKey(ctx)))
 	now := time.Now().Add(time.Hour)
 	w.registry.SetNow(func() time.Time { return now })
 	harness.Check(t, r.Insert(ctx, june("Sales", 2)), w.registry.Check(ctx))
@@ -164,18 +149,16 @@ func TestPublicWrappingKeys(t *testing.T) {
 		employees(in(encryption.RegistryOptions{Trusted: []encryption.DataKeyID{id}})).Insert(ctx, june("Sales", 2)))
 
 	strict := in(encryption.RegistryOptions{})
-	refusedBy(t, second(employees(strict).Get(ctx, employeeKey("Sales", 1))), "a read")
-	for what, err := range map[string]error{"a write": employees(strict).Insert(ctx, june("Sales", 3)), "a beacon": second(strict.Beacon(ctx, "number", 0)),
-		"Rewrap": second(strict.Rewrap(ctx)), "Check": strict.Check(ctx)} {
+	refusedBy(t, assert.Err(employees(strict).Get(ctx, employeeKey("Sales", 1))), "a read")
+	for what, err := range map[string]error{"a write": employees(strict).Insert(ctx, june("Sales", 3)), "a beacon": assert.Err(strict.Beacon(ctx, "number", 0)),
+		"Rewrap": assert.Err(strict.Rewrap(ctx)), "Check": strict.Check(ctx)} {
 		if !errors.Is(err, tables.ErrWiring) || what != "a write" && !strings.Contains(err.Error(), "RegistryOptions.Trusted") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	unknown := w.open(t, renamed{w.wrapper}, &encryption.RegistryOptions{Name: "unknown"})
-	harness.Check(t, second(unknown.CreateDataKey(ctx)))
-	if err := employees(unknown).Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("a wrapper of an unknown algorithm: %v", err)
-	}
+	harness.Check(t, assert.Err(unknown.CreateDataKey(ctx)))
+	assert.ErrorIs(t, employees(unknown).Insert(ctx, june("Sales", 3)), tables.ErrWiring, "a wrapper of an unknown algorithm")
 }
 
 // renamed says that it wraps by an algorithm of its own.
@@ -198,9 +181,8 @@ func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 	id, _ := w.dataKey(t)
 	key := tables.Key{Partition: "datakeys", Row: "key_" + id.String()}
 	intact := bag(t, w.keys, key)
-	harness.Check(t, second(w.registry.CreateDataKey(ctx)))
-	counter := &storagetest.RequestCounter{}
-	counted, _ := w.s.Faulty(counter)
+	harness.Check(t, assert.Err(w.registry.CreateDataKey(ctx)))
+	counted, counter := harness.CountedService(w.s)
 	account := open(t, counted)
 	for what, damage := range map[string]func(){
 		"damaged": func() {
@@ -217,22 +199,20 @@ func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 		r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil))
 		counter.Reset()
 		for range 100 {
-			refusedBy(t, second(r.Get(ctx, employeeKey("Sales", 1))), what)
+			refusedBy(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))), what)
 		}
 		if vault.unwrapped.Load() > 1 || counter.Count() != 101 {
 			t.Errorf("%s: 100 reads made %d calls to unwrap and %d requests", what, vault.unwrapped.Load(), counter.Count())
 		}
 		put(t, w.keys, intact)
-		refusedBy(t, second(r.Get(ctx, employeeKey("Sales", 1))), "right after it was repaired")
+		refusedBy(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))), "right after it was repaired")
 		now = now.Add(30 * time.Second)
-		harness.Check(t, second(r.Get(ctx, employeeKey("Sales", 1))))
+		harness.Check(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))))
 	}
 	vault := &counting{KeyWrapper: w.wrapper}
 	vault.fail.Store(true)
 	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, vault, nil), nil))
-	if _, err := r.Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, errDown) {
-		t.Errorf("while the vault is down: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))), errDown, "while the vault is down")
 	vault.fail.Store(false)
-	harness.Check(t, second(r.Get(ctx, employeeKey("Sales", 1))))
+	harness.Check(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))))
 }

@@ -16,8 +16,7 @@ import (
 func TestFailuresDoTheSameWork(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := worldOn(t, s)
-	counter := &storagetest.RequestCounter{}
-	counted, _ := s.Faulty(counter)
+	counted, counter := harness.CountedService(s)
 	vault := &counting{KeyWrapper: w.wrapper}
 	w.registry = harness.Must[*encryption.Registry](t)(encryption.NewRegistry(open(t, counted).Table(w.keys.Name()), vault, nil))
 	a := loaderIn(t, w, "Employees", nil)

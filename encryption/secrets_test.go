@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -68,14 +69,12 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		}
 	}
 	t.Logf("%d texts", tried)
-	if got := fmt.Sprintf("%v %+v %#v", local, registry, beacon); got != "REDACTED REDACTED REDACTED" {
-		t.Errorf("they print as %s", got)
-	}
+	assert.Equal(t, fmt.Sprintf("%v %+v %#v", local, registry, beacon), "REDACTED REDACTED REDACTED", "printed")
 	for _, err := range []error{
-		second(a.Load(t.Context(), allOf(aKey), tables.Properties{text("A", "078-05-1120")})),
-		second(a.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
-		second(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: raw})),
-		second(encryption.NewLocalKey("x", raw[:9])),
+		assert.Err(a.Load(t.Context(), allOf(aKey), tables.Properties{text("A", "078-05-1120")})),
+		assert.Err(a.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
+		assert.Err(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: raw})),
+		assert.Err(encryption.NewLocalKey("x", raw[:9])),
 	} {
 		if err == nil || strings.Contains(err.Error(), "078-05") || strings.Contains(err.Error(), string(raw[:9])) {
 			t.Errorf("an error says %v", err)

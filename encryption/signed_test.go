@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -57,9 +58,11 @@ func TestSignedProperties(t *testing.T) {
 		t.Errorf("a condition finds %+v", found)
 	}
 	reads := map[string]func() error{
-		"the row":      func() error { return second(r.Get(ctx, accountKey("1"))) },
-		"a projection": func() error { return second(r.Query().Partition("p").Row("acc_1").Select("Email", "Role").First(ctx)) },
-		"the copy":     func() error { return second(byCity.In("p").Get(ctx, compoundkey.String("Seattle"))) },
+		"the row": func() error { return assert.Err(r.Get(ctx, accountKey("1"))) },
+		"a projection": func() error {
+			return assert.Err(r.Query().Partition("p").Row("acc_1").Select("Email", "Role").First(ctx))
+		},
+		"the copy": func() error { return assert.Err(byCity.In("p").Get(ctx, compoundkey.String("Seattle"))) },
 	}
 	attempt := func(what string, change func(row map[string]any)) {
 		t.Helper()
@@ -79,7 +82,7 @@ func TestSignedProperties(t *testing.T) {
 	attempt("changed", func(row map[string]any) { row["Email"] = "mallory@contoso.com" })
 	attempt("removed", func(row map[string]any) { delete(row, "Role") })
 	attempt("of another type", func(row map[string]any) { row["Email"] = 5 })
-	harness.Check(t, second(r.Update(ctx, accountKey("1"), func(a *account) error { a.Role = ""; return nil })))
+	harness.Check(t, assert.Err(r.Update(ctx, accountKey("1"), func(a *account) error { a.Role = ""; return nil })))
 	attempt("added", func(row map[string]any) { row["Role"] = "owner" })
 	row := rows.read(t, accountKey("1"))
 	row["City"] = "Berlin"
@@ -112,9 +115,9 @@ func TestUnsigned(t *testing.T) {
 			row := maps.Clone(intact)
 			change(row)
 			rows.put(t, key, row)
-			harness.Check(t, second(free.Get(t.Context(), key)))
+			harness.Check(t, assert.Err(free.Get(t.Context(), key)))
 			if writer == signed {
-				refusedBy(t, second(signed.Get(t.Context(), key)), what+", where nothing is listed")
+				refusedBy(t, assert.Err(signed.Get(t.Context(), key)), what+", where nothing is listed")
 			}
 		}
 		for what, change := range map[string]func(row map[string]any){
@@ -125,7 +128,7 @@ func TestUnsigned(t *testing.T) {
 			row := maps.Clone(intact)
 			change(row)
 			rows.put(t, key, row)
-			refusedBy(t, second(free.Get(t.Context(), key)), "what is not listed, "+what)
+			refusedBy(t, assert.Err(free.Get(t.Context(), key)), "what is not listed, "+what)
 		}
 	}
 	_, err := patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{Key: func(a *account) tables.Key { return accountKey(a.ID) }},
@@ -147,17 +150,15 @@ func TestTypeAndVersionAreSealed(t *testing.T) {
 	harness.Check(t, r.Insert(t.Context(), &account{ID: "1", City: "Seattle", Secret: "x"}))
 	rows := intrude(t, w.s, "Accounts")
 	intact := rows.read(t, accountKey("1"))
-	if intact["EntityType"] != "Account@2" {
-		t.Fatalf("EntityType is %v", intact["EntityType"])
-	}
+	assert.Equal(assert.Fatal(t), intact["EntityType"], "Account@2", "EntityType")
 	refused := func(what string, partly bool, change func(row map[string]any)) {
 		t.Helper()
 		row := maps.Clone(intact)
 		change(row)
 		rows.put(t, accountKey("1"), row)
-		refusedBy(t, second(r.Get(t.Context(), accountKey("1"))), what)
+		refusedBy(t, assert.Err(r.Get(t.Context(), accountKey("1"))), what)
 		if partly {
-			refusedBy(t, second(r.Query().Partition("p").Select("City", "EntityType").First(t.Context())), what+", a projection")
+			refusedBy(t, assert.Err(r.Query().Partition("p").Select("City", "EntityType").First(t.Context())), what+", a projection")
 		}
 	}
 	unseal := func(row map[string]any) {
@@ -197,18 +198,12 @@ func TestRowsOfAnotherAccount(t *testing.T) {
 	}
 	shared := *other // whose data keys are those of the first account, from its table
 	shared.registry = w.registry
-	refusedBy(t, second(r.Get(ctx, key)), "a registry of another account")
-	refusedBy(t, second(shared.accounts(t, nil).Get(ctx, key)), "a row of another account")
-	refusedBy(t, second(shared.accounts(t, nil).Query().Partition("p").Select("Email").First(ctx)), "a row of another account, a projection")
-	if err := r.Insert(ctx, &account{ID: "2"}); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("a write under a data key of another account: %v", err)
-	}
-	if _, err := other.registry.Beacon(ctx, "email", 0); !errors.Is(err, tables.ErrGarbled) {
-		t.Errorf("a beacon of another account: %v", err)
-	}
-	if err := other.registry.Check(ctx); !errors.Is(err, tables.ErrGarbled) {
-		t.Errorf("Check: %v", err)
-	}
+	refusedBy(t, assert.Err(r.Get(ctx, key)), "a registry of another account")
+	refusedBy(t, assert.Err(shared.accounts(t, nil).Get(ctx, key)), "a row of another account")
+	refusedBy(t, assert.Err(shared.accounts(t, nil).Query().Partition("p").Select("Email").First(ctx)), "a row of another account, a projection")
+	assert.ErrorIs(t, r.Insert(ctx, &account{ID: "2"}), tables.ErrWiring, "a write under a data key of another account")
+	assert.ErrorIs(t, assert.Err(other.registry.Beacon(ctx, "email", 0)), tables.ErrGarbled, "a beacon of another account")
+	assert.ErrorIs(t, other.registry.Check(ctx), tables.ErrGarbled, "Check")
 	restored := to(w.account.Identity())
 	if a, err := restored.accounts(t, nil).Get(ctx, key); err != nil || a.Secret != "x" {
 		t.Errorf("after a restore: %+v, %v", a, err)
@@ -231,17 +226,17 @@ func TestRequiredContext(t *testing.T) {
 		return map[string]string{"tenant": tenant}, nil
 	}})
 	as := func(tenant string) context.Context { return context.WithValue(t.Context(), tenantKey{}, tenant) }
-	harness.Check(t, r.Insert(as("contoso"), &account{ID: "1", Secret: "x"}), second(r.Get(as("contoso"), accountKey("1"))))
+	harness.Check(t, r.Insert(as("contoso"), &account{ID: "1", Secret: "x"}), assert.Err(r.Get(as("contoso"), accountKey("1"))))
 	for _, text := range printed(intrude(t, w.s, "Accounts").read(t, accountKey("1"))) {
 		if strings.Contains(text, "contoso") {
 			t.Errorf("the context is stored: %s", text)
 		}
 	}
 	for _, tenant := range []string{"fabrikam", "Contoso", "contoso "} {
-		refusedBy(t, second(r.Get(as(tenant), accountKey("1"))), tenant)
-		refusedBy(t, second(r.Query().Partition("p").Select("Secret").First(as(tenant))), tenant+", a projection")
+		refusedBy(t, assert.Err(r.Get(as(tenant), accountKey("1"))), tenant)
+		refusedBy(t, assert.Err(r.Query().Partition("p").Select("Secret").First(as(tenant))), tenant+", a projection")
 	}
-	for what, err := range map[string]error{"a read": second(r.Get(t.Context(), accountKey("1"))), "a write": r.Insert(t.Context(), &account{ID: "2"})} {
+	for what, err := range map[string]error{"a read": assert.Err(r.Get(t.Context(), accountKey("1"))), "a write": r.Insert(t.Context(), &account{ID: "2"})} {
 		if !errors.Is(err, missing) || !errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s without a tenant: %v", what, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -74,9 +75,7 @@ func TestCopyOfASpilledValue(t *testing.T) {
 		harness.Check(t, people.Insert(ctx, p), harness.DrainNow(ctx, queue))
 		p.Photo = []byte(strings.Repeat("b", 100))
 		harness.Check(t, people.Replace(ctx, p)) // the old blob is deleted, and the copy perhaps not settled yet
-		if _, err := byID.Get(ctx, compoundkey.Int(7, 4)); err != nil {
-			t.Fatalf("projection %v: %v", project, err)
-		}
+		assert.NoError(assert.Fatal(t), assert.Err(byID.Get(ctx, compoundkey.Int(7, 4))), "projection %v", project)
 		for name, all := range map[string]iter.Seq2[*person, error]{"Range": byID.Range(ctx, compoundkey.All())} {
 			found := 0
 			for v, err := range all {
@@ -84,14 +83,11 @@ func TestCopyOfASpilledValue(t *testing.T) {
 					t.Errorf("projection %v, %s: %+v, %v", project, name, v, err)
 				}
 			}
-			if found != 1 {
-				t.Errorf("projection %v, %s: %d entities", project, name, found)
-			}
+			assert.Equal(t, found, 1, "projection %v, %s: entities", project, name)
 		}
 		p.ID = 8
 		harness.Check(t, people.Replace(ctx, p))
-		_, err = byID.Get(ctx, compoundkey.Int(7, 4))
-		harness.WantKind(t, err, tables.ErrNotFound)
+		harness.WantKind(t, assert.Err(byID.Get(ctx, compoundkey.Int(7, 4))), tables.ErrNotFound)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -59,9 +60,7 @@ func TestStreamRoundTrip(t *testing.T) {
 	for _, n := range lengths {
 		plain := content(n)
 		c := sealed(t, s, plain)
-		if int64(len(c)) != s.SealedSize(int64(n)) {
-			t.Errorf("%d bytes are sealed to %d, SealedSize says %d", n, len(c), s.SealedSize(int64(n)))
-		}
+		assert.Equal(t, int64(len(c)), s.SealedSize(int64(n)), "%d bytes, sealed", n)
 		if size, err := s.PlainSize(int64(len(c))); err != nil || size != int64(n) {
 			t.Errorf("PlainSize of %d bytes: %d, %v", len(c), size, err)
 		}
@@ -80,9 +79,7 @@ func TestStreamRoundTrip(t *testing.T) {
 		}
 	}
 	for _, size := range []int64{-1, 0, 87, 88, 115, 88 + chunk + 28 + 1, 88 + chunk + 28 + 28} {
-		if _, err := s.PlainSize(size); !errors.Is(err, encryption.ErrNotAuthentic) {
-			t.Errorf("a sealed size of %d: %v", size, err)
-		}
+		assert.ErrorIs(t, assert.Err(s.PlainSize(size)), encryption.ErrNotAuthentic, "a sealed size of %d", size)
 	}
 	if bytes.Equal(sealed(t, s, nil), sealed(t, s, nil)) {
 		t.Error("two seals of one plaintext are equal")
@@ -142,9 +139,7 @@ func TestStreamTampering(t *testing.T) {
 	// A connection that breaks off is not the end, and not tampering.
 	broken := io.MultiReader(bytes.NewReader(plain), iotest.ErrReader(io.ErrUnexpectedEOF))
 	in := harness.Must[io.Reader](t)(s.Seal(t.Context(), binding, broken))
-	if _, err := io.ReadAll(in); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("sealing from a connection that breaks off: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(io.ReadAll(in)), io.ErrUnexpectedEOF, "sealing from a connection that breaks off")
 	r := harness.Must[io.Reader](t)(s.Open(t.Context(), binding, io.MultiReader(bytes.NewReader(c[:header+chunk]), iotest.ErrReader(io.ErrUnexpectedEOF))))
 	if _, err := io.ReadAll(r); !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, encryption.ErrNotAuthentic) {
 		t.Errorf("opening from a connection that breaks off: %v", err)
@@ -181,8 +176,7 @@ func TestStreamRanges(t *testing.T) {
 					continue
 				}
 				blob := &ranged{blob: c}
-				r, err := s.OpenRange(t.Context(), binding, int64(len(c)), int64(from), int64(length), blob.fetch)
-				harness.Check(t, err)
+				r := harness.Must[io.ReadCloser](t)(s.OpenRange(t.Context(), binding, int64(len(c)), int64(from), int64(length), blob.fetch))
 				got, err := io.ReadAll(r)
 				want := plain[min(from, n):min(from+length, n)]
 				if err != nil || !bytes.Equal(got, want) || blob.calls != 2 || blob.sent > 88+int64(len(want))+2*(chunk+28)+28*4 {

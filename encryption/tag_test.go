@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -96,33 +97,29 @@ func attachTo[T any](t *testing.T, o *encryption.Options) (*patterns.Repository[
 // TestTagsWithoutEffect: a tag that would leave in plain what was meant to be secret is refused when it is declared.
 func TestTagsWithoutEffect(t *testing.T) {
 	refused := map[string]error{
-		"a row key":                second(attachTo[ofKey](t, nil)),
-		"a timestamp":              second(attachTo[ofTime](t, nil)),
-		"a field that is left out": second(attachTo[leftOut](t, nil)),
-		"an unexported field":      second(attachTo[unexported](t, nil)),
-		"the rest":                 second(attachTo[ofRest](t, nil)),
-		"another word":             second(attachTo[misspelt](t, nil)),
-		"a field within JSON":      second(attachTo[whole](t, nil)),
-		"one within a list":        second(attachTo[wholeSlice](t, nil)),
-		"one within an embedded":   second(attachTo[embeddedWhole](t, nil)),
-		"one that is hidden":       second(attachTo[hides](t, nil)),
-		"the seal's name":          second(attachTo[ofSeal](t, nil)),
-		"a tag and Plain":          second(attachTo[flat](t, &encryption.Options{Plain: []string{"Other"}})),
-		"a tag and Unsigned":       second(attachTo[flat](t, &encryption.Options{Unsigned: []string{"Other"}})),
+		"a row key":                assert.Err(attachTo[ofKey](t, nil)),
+		"a timestamp":              assert.Err(attachTo[ofTime](t, nil)),
+		"a field that is left out": assert.Err(attachTo[leftOut](t, nil)),
+		"an unexported field":      assert.Err(attachTo[unexported](t, nil)),
+		"the rest":                 assert.Err(attachTo[ofRest](t, nil)),
+		"another word":             assert.Err(attachTo[misspelt](t, nil)),
+		"a field within JSON":      assert.Err(attachTo[whole](t, nil)),
+		"one within a list":        assert.Err(attachTo[wholeSlice](t, nil)),
+		"one within an embedded":   assert.Err(attachTo[embeddedWhole](t, nil)),
+		"one that is hidden":       assert.Err(attachTo[hides](t, nil)),
+		"the seal's name":          assert.Err(attachTo[ofSeal](t, nil)),
+		"a tag and Plain":          assert.Err(attachTo[flat](t, &encryption.Options{Plain: []string{"Other"}})),
+		"a tag and Unsigned":       assert.Err(attachTo[flat](t, &encryption.Options{Unsigned: []string{"Other"}})),
 	}
 	for what, err := range refused {
-		if !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, err, tables.ErrWiring, what)
 	}
 	_ = unexported{}.use()
 	r := harness.Must[*patterns.Repository[flat]](t)(attachTo[flat](t, nil))
 	harness.Check(t, r.Insert(t.Context(), &flat{inner: inner{Secret: "s", Open: "o"}, Renamed: "r", Not: "n"}))
 	stored := bag(t, r.Table(), aKey)
 	for name, want := range map[string]tables.Type{"Secret": tables.TypeBinary, "Other": tables.TypeBinary, "Open": tables.TypeString, "Not": tables.TypeString, "Self": tables.TypeString} {
-		if stored.Get(name).Type() != want {
-			t.Errorf("%s is stored as %v", name, stored.Get(name).Type())
-		}
+		assert.Equal(t, stored.Get(name).Type(), want, "the stored type of %s", name)
 	}
 	read := harness.Must[*flat](t)(r.Get(t.Context(), aKey))
 	if read.Secret != "s" || read.Renamed != "r" {
@@ -165,9 +162,7 @@ func TestOneErrorForAll(t *testing.T) {
 	}
 	put(t, r.Table(), whole)
 	part := harness.Must[*employee](t)(r.Query().Partition("Sales").Select("Number").First(ctx))
-	if err := r.Replace(ctx, part); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("a write of what was read in part: %v", err)
-	}
+	assert.ErrorIs(t, r.Replace(ctx, part), tables.ErrInvalid, "a write of what was read in part")
 }
 
 // TestForgottenPattern: a repository of a type with the tag and without the pattern would store in clear what is secret.

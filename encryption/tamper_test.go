@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -74,9 +75,7 @@ func TestEveryByteCounts(t *testing.T) {
 	if points < 900 {
 		t.Errorf("only %d changes were tried", points)
 	}
-	if _, err := a.Load(t.Context(), allOf(aKey), p); err != nil {
-		t.Errorf("what was not changed: %v", err)
-	}
+	assert.NoError(t, assert.Err(a.Load(t.Context(), allOf(aKey), p)), "what was not changed")
 }
 
 // TestRemovedAndAdded: no encrypted property leaves or comes unseen.
@@ -225,9 +224,7 @@ func TestAcceptPlaintext(t *testing.T) {
 		"a row that is encrypted":    p,
 		"a row without any property": nil,
 	} {
-		if _, err := a.Load(t.Context(), allOf(aKey), accepted); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.NoError(t, assert.Err(a.Load(t.Context(), allOf(aKey), accepted)), what)
 	}
 	for what, refused := range map[string]tables.Properties{
 		"the seal removed":    without(p, encryption.SealProperty),

@@ -8,12 +8,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -49,7 +49,7 @@ func TestTrusted(t *testing.T) {
 	beacon := harness.Must[encryption.Beacon](t)(in().Beacon(ctx, "number", 0)).KeyID()
 	w.registry = in(ours, beacon)
 	strict := w.employees(t, "Employees", nil)
-	harness.Check(t, strict.Insert(ctx, june("Sales", 1)), w.registry.Check(ctx), second(w.registry.Beacon(ctx, "number", 0)))
+	harness.Check(t, strict.Insert(ctx, june("Sales", 1)), w.registry.Check(ctx), assert.Err(w.registry.Beacon(ctx, "number", 0)))
 
 	// A data key of theirs, which the table says is current.
 	theirs := harness.Must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
@@ -60,17 +60,14 @@ func TestTrusted(t *testing.T) {
 	if uses[theirs] != 9 || uses[ours] != 18 {
 		t.Errorf("%v", uses)
 	}
-	counter := &storagetest.RequestCounter{}
-	counted, _ := w.s.Faulty(counter)
+	counted, counter := harness.CountedService(w.s)
 	account := open(t, counted)
 	again := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, &encryption.RegistryOptions{Name: "rsa", Trusted: []encryption.DataKeyID{ours}}))
 	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), again, nil))
 	_, err := reader.Get(ctx, employeeKey("Sales", 2))
 	refusedBy(t, err, "a row under a key that is not trusted")
-	if counter.Count() != 1 {
-		t.Errorf("%d requests for a row under a key that is not trusted", counter.Count())
-	}
-	harness.Check(t, second(reader.Get(ctx, employeeKey("Sales", 3))))
+	assert.Equal(t, counter.Count(), 1, "requests for a row under a key that is not trusted")
+	harness.Check(t, assert.Err(reader.Get(ctx, employeeKey("Sales", 3))))
 	for info, err := range w.registry.DataKeys(ctx) {
 		harness.Check(t, err)
 		if info.Current != (info.ID == theirs) {
@@ -83,15 +80,13 @@ func TestTrusted(t *testing.T) {
 	for _, row := range []string{"key_" + ours.String(), "beacon_number"} {
 		put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "rsa", Row: row}, Properties: planted(t, w.wrapper, w.keys, key, row)})
 	}
-	harness.Check(t, second(in().Beacon(ctx, "number", 0)), in().Check(ctx)) // they are right in all else
+	harness.Check(t, assert.Err(in().Beacon(ctx, "number", 0)), in().Check(ctx)) // they are right in all else
 	w.registry = in(ours, beacon)
 	strict = w.employees(t, "Employees", nil)
 	_, err = strict.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a key of theirs in the row of ours")
-	for what, err := range map[string]error{"a write": strict.Insert(ctx, june("Sales", 4)), "a beacon": second(w.registry.Beacon(ctx, "number", 0)), "Rewrap": second(w.registry.Rewrap(ctx))} {
-		if !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v", what, err)
-		}
+	for what, err := range map[string]error{"a write": strict.Insert(ctx, june("Sales", 4)), "a beacon": assert.Err(w.registry.Beacon(ctx, "number", 0)), "Rewrap": assert.Err(w.registry.Rewrap(ctx))} {
+		assert.ErrorIs(t, err, tables.ErrWiring, what)
 	}
 	if err := w.registry.Check(ctx); strings.Count(err.Error(), "not among") != 3 || strings.Count(err.Error(), "has no data key") != 2 {
 		t.Errorf("Check: %v", err)
@@ -120,7 +115,7 @@ func TestTrustedRotation(t *testing.T) {
 				_, err := reader.Get(ctx, employeeKey("Sales", 0))
 				refusedBy(t, err, "a row that was not encrypted again")
 			}
-			harness.Check(t, second(reader.Get(ctx, employeeKey("Sales", i))))
+			harness.Check(t, assert.Err(reader.Get(ctx, employeeKey("Sales", i))))
 		}
 	}
 	p, err := encryption.Reencrypt(ctx, generations[2], nil)
@@ -128,10 +123,8 @@ func TestTrustedRotation(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for i := range 3 {
-		harness.Check(t, second(generations[3].Get(ctx, employeeKey("Sales", i))))
+		harness.Check(t, assert.Err(generations[3].Get(ctx, employeeKey("Sales", i))))
 	}
 	trusting := w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{next, old}})
-	if err := trusting.RemoveUnusedDataKey(ctx, old, table); !errors.Is(err, tables.ErrConflict) {
-		t.Errorf("a trusted key is removed: %v", err)
-	}
+	assert.ErrorIs(t, trusting.RemoveUnusedDataKey(ctx, old, table), tables.ErrConflict, "a trusted key is removed")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -20,10 +21,10 @@ import (
 func TestUsesInBlobs(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	blobs := blobstorage.Container(w.account, w.s.ContainerName(t))
-	harness.Check(t, second(blobs.Create(ctx, nil)))
+	harness.Check(t, assert.Err(blobs.Create(ctx, nil)))
 	upload := func(name string, content []byte) {
 		t.Helper()
-		harness.Check(t, second(blobs.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(bytes.NewReader(content)), nil)))
+		harness.Check(t, assert.Err(blobs.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(bytes.NewReader(content)), nil)))
 	}
 	want := map[encryption.DataKeyID]int64{}
 	for generation := range 2 {
@@ -46,13 +47,9 @@ func TestUsesInBlobs(t *testing.T) {
 	for _, n := range harness.Must[map[encryption.DataKeyID]int64](t)(encryption.UsesInBlobs(ctx, blobs, "")) {
 		total += n
 	}
-	if total != 43 {
-		t.Errorf("%d in the whole container", total)
-	}
-	if err := second(encryption.UsesInBlobs(ctx, nil, "")); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("no container: %v", err)
-	}
-	if err := second(encryption.UsesInBlobs(ctx, blobstorage.Container(w.account, "not-there"), "")); !errors.Is(err, tables.ErrMissingResource) {
+	assert.Equal(t, total, 43, "of the whole container")
+	assert.ErrorIs(t, assert.Err(encryption.UsesInBlobs(ctx, nil, "")), tables.ErrWiring, "no container")
+	if err := assert.Err(encryption.UsesInBlobs(ctx, blobstorage.Container(w.account, "not-there"), "")); !errors.Is(err, tables.ErrMissingResource) {
 		t.Errorf("one that is not there: %v", err)
 	}
 }
@@ -61,10 +58,10 @@ func TestUsesInBlobs(t *testing.T) {
 func TestUsesInBlobsFaults(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
 	blobs := blobstorage.Container(w.account, "photos")
-	harness.Check(t, second(blobs.Create(ctx, nil)))
+	harness.Check(t, assert.Err(blobs.Create(ctx, nil)))
 	s := streamOf(t, w.registry, "")
 	for i := range 2 {
-		harness.Check(t, second(blobs.NewBlockBlobClient(fmt.Sprint(i)).Upload(ctx, streaming.NopCloser(bytes.NewReader(sealed(t, s, content(100)))), nil)))
+		harness.Check(t, assert.Err(blobs.NewBlockBlobClient(fmt.Sprint(i)).Upload(ctx, streaming.NopCloser(bytes.NewReader(sealed(t, s, content(100)))), nil)))
 	}
 	points := 0
 	for i := range 3 {

@@ -19,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys/fake"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -124,9 +125,7 @@ func TestVaultKey(t *testing.T) {
 	gone := first
 	gone.KeyID = vaultKeyID + "/00000000000000000000000000000000"
 	for what, wrapped := range map[string]encryption.WrappedKey{"another version's": swapped, "a version that is gone": gone} {
-		if _, err := w.Unwrap(ctx, wrapped); !errors.Is(err, tables.ErrGarbled) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, assert.Err(w.Unwrap(ctx, wrapped)), tables.ErrGarbled, what)
 	}
 	for _, id := range []string{"https://evil.vault.azure.net/keys/tables/" + firstVersion, vaultKeyID, vaultKeyID + "/" + firstVersion + "/x", vaultKeyID + "2/" + firstVersion, "",
 		vaultKeyID + "/", vaultKeyID + "/.", vaultKeyID + "/..", vaultKeyID + "/%2e%2e", vaultKeyID + "/v1", vaultKeyID + "/" + firstVersion + "0", vaultKeyID + "/" + firstVersion[1:] + "?"} {
@@ -137,7 +136,7 @@ func TestVaultKey(t *testing.T) {
 	}
 	for _, status := range []int{401, 403, 429, 503} {
 		v.status = status
-		for _, err := range []error{second(w.Wrap(ctx, key)), second(w.Unwrap(ctx, first))} {
+		for _, err := range []error{assert.Err(w.Wrap(ctx, key)), assert.Err(w.Unwrap(ctx, first))} {
 			var response *azcore.ResponseError
 			if !errors.As(err, &response) || response.StatusCode != status || errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("%d: %v", status, err)
@@ -145,14 +144,12 @@ func TestVaultKey(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"no client":      second(encryption.NewVaultKey(nil, vaultKeyID, nil)),
-		"with a version": second(encryption.NewVaultKey(&azkeys.Client{}, vaultKeyID+"/v1", nil)),
-		"no key":         second(encryption.NewVaultKey(&azkeys.Client{}, "https://contoso.vault.azure.net", nil)),
-		"RSA-OAEP":       second(encryption.NewVaultKey(&azkeys.Client{}, vaultKeyID, &encryption.VaultOptions{Algorithm: encryption.AlgorithmRSAOAEP})),
+		"no client":      assert.Err(encryption.NewVaultKey(nil, vaultKeyID, nil)),
+		"with a version": assert.Err(encryption.NewVaultKey(&azkeys.Client{}, vaultKeyID+"/v1", nil)),
+		"no key":         assert.Err(encryption.NewVaultKey(&azkeys.Client{}, "https://contoso.vault.azure.net", nil)),
+		"RSA-OAEP":       assert.Err(encryption.NewVaultKey(&azkeys.Client{}, vaultKeyID, &encryption.VaultOptions{Algorithm: encryption.AlgorithmRSAOAEP})),
 	} {
-		if !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, err, tables.ErrWiring, what)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -129,8 +130,7 @@ func TestWycheproof(t *testing.T) {
 		t.Run(algorithm, func(t *testing.T) {
 			w := &wycheproof{}
 			w.run(t, file(name), 29, func(group int, c *wycheproofCase) (accepted, used bool) {
-				private, err := x509.ParsePKCS8PrivateKey(w.TestGroups[group].PrivateKeyPkcs8)
-				harness.Check(t, err)
+				private := harness.Must[any](t)(x509.ParsePKCS8PrivateKey(w.TestGroups[group].PrivateKeyPkcs8))
 				wrapper := harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private.(*rsa.PrivateKey)))
 				key, err := wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "rsa", Algorithm: algorithm, Bytes: c.Ct})
 				if err != nil && !errors.Is(err, tables.ErrGarbled) {
@@ -138,9 +138,7 @@ func TestWycheproof(t *testing.T) {
 				}
 				accepted = err == nil && bytes.Equal(key, c.Msg)
 				if len(c.Label) > 0 { // no key is wrapped with a label: each of these is refused
-					if err == nil {
-						t.Errorf("vector %d has a label and is accepted", c.ID)
-					}
+					assert.Error(t, err, "vector %d has a label and is accepted", c.ID)
 					return false, false
 				}
 				return accepted, true

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -64,8 +65,8 @@ func runWorker(b *testing.B, q *eventual.Queue, n int64, concurrency int) {
 		}
 		return nil
 	}}, &eventual.WorkerOptions{Concurrency: concurrency})
-	check(b, err)
-	check(b, w.Run(ctx))
+	assert.Check(b, err)
+	assert.Check(b, w.Run(ctx))
 }
 
 // runBare is the loop that everybody writes: get a batch, delete what it brings, until there is nothing.
@@ -84,7 +85,7 @@ func runBare(b *testing.B, client *azqueue.QueueClient, concurrency int) {
 	count, hidden := int32(32), int32(60)
 	for {
 		got, err := client.DequeueMessages(b.Context(), &azqueue.DequeueMessagesOptions{NumberOfMessages: &count, VisibilityTimeout: &hidden})
-		check(b, err)
+		assert.Check(b, err)
 		if len(got.Messages) == 0 {
 			break
 		}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -24,8 +26,7 @@ func claimed(t testing.TB, q *eventual.Queue) []string {
 	var names []string
 	pager := blobstorage.Container(q.Account(), q.Name()+"-claims").NewListBlobsFlatPager(&container.ListBlobsFlatOptions{})
 	for pager.More() {
-		page, err := pager.NextPage(t.Context())
-		check(t, err)
+		page := assert.Must[container.ListBlobsFlatResponse](t)(pager.NextPage(t.Context()))
 		for _, item := range page.Segment.BlobItems {
 			names = append(names, *item.Name)
 		}
@@ -47,7 +48,7 @@ var large = strings.Repeat("large body ", 6000)
 func TestLargeBodies(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
 	for _, n := range []int{48_000, 49_000, 49_152, 65_536, 1 << 20, 16<<20 - 2} {
-		id := must[string](t)(q.Send(t.Context(), "big", strings.Repeat("x", n), nil))
+		id := assert.Must[string](t)(q.Send(t.Context(), "big", strings.Repeat("x", n), nil))
 		if names := claimed(t, q); n > 49_152 && (len(names) != 1 || names[0] != "claims/"+id) || n == 48_000 && len(names) != 0 {
 			t.Errorf("%d bytes: blobs %q", n, names)
 		}
@@ -64,9 +65,8 @@ func TestLargeBodies(t *testing.T) {
 func TestRequestsOfSend(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	name := newQueue(t, s, nil).Name()
-	counter := &storagetest.RequestCounter{}
-	counting, _ := s.Faulty(counter)
-	q := must[*eventual.Queue](t)(openQueue(counting, name, nil))
+	counting, counter := harness.CountedService(s)
+	q := assert.Must[*eventual.Queue](t)(openQueue(counting, name, nil))
 	nothing := func(context.Context, *eventual.Message) error { return nil }
 	handlers := map[string]eventual.Handler{"a": nothing, "steps": func(ctx context.Context, m *eventual.Message) error {
 		do := func(context.Context) error { return nil }
@@ -77,10 +77,8 @@ func TestRequestsOfSend(t *testing.T) {
 		send, handle      int // beside polls
 	}{{"a", "", 1, 1}, {"a", large, 2, 3}, {"steps", "", 1, 3}, {"fails", "", 1, 4 + 2}} {
 		counter.Reset()
-		must[string](t)(q.Send(t.Context(), tc.messageType, tc.body, nil))
-		if n := counter.Reset(); n != tc.send {
-			t.Errorf("%s of %d bytes: %d requests to send, want %d", tc.messageType, len(tc.body), n, tc.send)
-		}
+		assert.Must[string](t)(q.Send(t.Context(), tc.messageType, tc.body, nil))
+		assert.Equal(t, counter.Reset(), tc.send, "%s of %d bytes: requests to send", tc.messageType, len(tc.body))
 		drain(t, q, handlers)
 		if n := counter.Count() - counter.CountOf(storagetest.GetMessages); n != tc.handle {
 			t.Errorf("%s of %d bytes: %d requests to handle, want %d", tc.messageType, len(tc.body), n, tc.handle)
@@ -91,9 +89,8 @@ func TestRequestsOfSend(t *testing.T) {
 // TestRefusedMessages: nothing is sent for what cannot be a message.
 func TestRefusedMessages(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	counter := &storagetest.RequestCounter{}
-	counting, _ := s.Faulty(counter)
-	q := must[*eventual.Queue](t)(openQueue(counting, "orders", nil))
+	counting, counter := harness.CountedService(s)
+	q := assert.Must[*eventual.Queue](t)(openQueue(counting, "orders", nil))
 	for name, tc := range map[string]struct {
 		messageType string
 		body        any
@@ -113,15 +110,11 @@ func TestRefusedMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := q.Send(t.Context(), tc.messageType, tc.body, &eventual.SendOptions{Delay: tc.delay})
-			wantKind(t, err, tc.kind)
-			if !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("%v; want %q", err, tc.says)
-			}
+			harness.WantKind(t, err, tc.kind)
+			assert.Contains(t, err.Error(), tc.says)
 		})
 	}
-	if counter.Count() != 0 {
-		t.Errorf("%d requests", counter.Count())
-	}
+	assert.Equal(t, counter.Count(), 0, "requests")
 }
 
 // TestSpoiledClaims: a body that is not the one that was sent reaches no handler.
@@ -137,16 +130,14 @@ func TestSpoiledClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newQueue(t, storagetest.Open(t), nil)
-			id := must[string](t)(q.Send(t.Context(), "big", large, nil))
+			id := assert.Must[string](t)(q.Send(t.Context(), "big", large, nil))
 			blob := blobstorage.Container(q.Account(), q.Name()+"-claims").NewBlockBlobClient("claims/" + id)
 			if tc.put == "" {
-				_, err := blob.Delete(t.Context(), nil)
-				check(t, err)
+				assert.Check(t, assert.Err(blob.Delete(t.Context(), nil)))
 			} else {
 				own, err := blob.GetProperties(t.Context(), nil)
-				check(t, err)
-				_, err = blob.UploadBuffer(t.Context(), []byte(tc.put), &blockblob.UploadBufferOptions{Metadata: own.Metadata})
-				check(t, err)
+				assert.Check(t, err)
+				assert.Check(t, assert.Err(blob.UploadBuffer(t.Context(), []byte(tc.put), &blockblob.UploadBufferOptions{Metadata: own.Metadata})))
 			}
 			stats := drain(t, q, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { t.Error("handled"); return nil }})
 			poisoned := entries(t, q)
@@ -160,9 +151,7 @@ func TestSpoiledClaims(t *testing.T) {
 			if len(poisoned) != 1 || !strings.Contains(poisoned[0].Reason, tc.reason) || poisoned[0].ID != id || poisoned[0].Body() != nil {
 				t.Fatalf("%+v", poisoned)
 			}
-			if n := must[int](t)(q.Poison().Purge(t.Context(), nil)); n != 1 {
-				t.Errorf("%d purged", n)
-			}
+			assert.Equal(t, assert.Must[int](t)(q.Poison().Purge(t.Context(), nil)), 1, "purged")
 			wantClaims(t, q, 1) // SweepClaims removes it
 		})
 	}
@@ -171,11 +160,10 @@ func TestSpoiledClaims(t *testing.T) {
 // TestFirstDeliveryWithoutClaim poisons when there is no second one.
 func TestFirstDeliveryWithoutClaim(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
-	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
-	_, err := blobstorage.Container(q.Account(), q.Name()+"-claims").NewBlockBlobClient("claims/"+id).Delete(t.Context(), nil)
-	check(t, err)
+	id := assert.Must[string](t)(q.Send(t.Context(), "big", large, nil))
+	assert.Check(t, assert.Err(blobstorage.Container(q.Account(), q.Name()+"-claims").NewBlockBlobClient("claims/"+id).Delete(t.Context(), nil)))
 	w := newWorker(t, q, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { return nil }}, &eventual.WorkerOptions{MaxDequeues: 1})
-	must[int](t)(w.Drain(t.Context()))
+	assert.Must[int](t)(w.Drain(t.Context()))
 	if e := entries(t, q); len(e) != 1 || e[0].Reason != "the blob that holds the message's body does not exist; send the message again" {
 		t.Errorf("%+v", e)
 	}
@@ -187,7 +175,7 @@ func TestOrphans(t *testing.T) {
 	whole := newQueue(t, s, nil)
 	for _, fault := range []storagetest.Mode{storagetest.NotSent, storagetest.Before500, storagetest.LostAnswer} {
 		faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.PutMessage, fault))
-		q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
+		q := assert.Must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
 		if _, err := q.Send(t.Context(), "big", large, nil); err == nil || errors.Is(err, tables.ErrUnknownOutcome) == (fault == storagetest.NotSent) {
 			t.Errorf("%v: %v", fault, err)
 		}
@@ -212,43 +200,37 @@ func TestOrphans(t *testing.T) {
 // TestWithoutBlobs: an account without a blob endpoint can do all but large bodies, and says so.
 func TestWithoutBlobs(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	account := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: s.TableEndpoint, Queue: s.QueueEndpoint},
+	account := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: s.TableEndpoint, Queue: s.QueueEndpoint},
 		s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	q := must[*eventual.Queue](t)(eventual.NewQueue(account, "orders", nil))
-	check(t, q.Create(t.Context()))
-	_, err := q.Send(t.Context(), "big", large, nil)
-	wantKind(t, err, tables.ErrTooLarge)
-	_, err = q.SweepClaims(t.Context(), nil)
-	wantKind(t, err, tables.ErrWiring)
+	q := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, "orders", nil))
+	assert.Check(t, q.Create(t.Context()))
+	harness.WantKind(t, assert.Err(q.Send(t.Context(), "big", large, nil)), tables.ErrTooLarge)
+	harness.WantKind(t, assert.Err(q.SweepClaims(t.Context(), nil)), tables.ErrWiring)
 
 	// One that nearly fills a message leaves no room for a reason beside it, and is not lost for that.
 	body := strings.Repeat("x", 48_900)
-	id := must[string](t)(q.Send(t.Context(), "nobody's", body, nil))
+	id := assert.Must[string](t)(q.Send(t.Context(), "nobody's", body, nil))
 	drain(t, q, nil)
 	e := entries(t, q)
 	if len(e) != 1 || e[0].ID != id || e[0].Type != "nobody's" || len(e[0].Body()) != len(body)+2 {
 		t.Fatalf("%d entries", len(e))
 	}
-	if n := must[int](t)(q.Poison().Requeue(t.Context(), nil)); n != 1 {
-		t.Errorf("%d requeued", n)
-	}
+	assert.Equal(t, assert.Must[int](t)(q.Poison().Requeue(t.Context(), nil)), 1, "requeued")
 	var got string
 	drain(t, q, map[string]eventual.Handler{"nobody's": func(_ context.Context, m *eventual.Message) error { return m.Decode(&got) }})
-	if got != body {
-		t.Errorf("%d bytes arrive", len(got))
-	}
-	check(t, q.Drop(t.Context()))
+	assert.Equal(t, got, body, "the body")
+	assert.Check(t, q.Drop(t.Context()))
 }
 
 // TestForgedClaim: a message that names the body of another message, as somebody with the right to add messages can put,
 // neither gets that body nor deletes it.
 func TestForgedClaim(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
-	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
+	id := assert.Must[string](t)(q.Send(t.Context(), "big", large, nil))
 	raw := eventual.QueueService(q.Account()).NewQueueClient(q.Name())
 	peeked, err := raw.PeekMessage(t.Context(), nil)
-	check(t, err)
-	text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText)))
+	assert.Check(t, err)
+	text := string(assert.Must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText)))
 	for name, forged := range map[string]string{
 		"another type":        strings.Replace(text, `"type":"big"`, `"type":"small"`, 1),
 		"another id":          strings.Replace(text, `"id":"`+id+`"`, `"id":"FORGED"`, 1),
@@ -259,8 +241,7 @@ func TestForgedClaim(t *testing.T) {
 		if forged == text {
 			t.Fatalf("%s: the message is the same: %s", name, text)
 		}
-		_, err := raw.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(forged)), nil)
-		check(t, err)
+		assert.Check(t, assert.Err(raw.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(forged)), nil)))
 	}
 	var got []string
 	note := func(_ context.Context, m *eventual.Message) error {
@@ -293,16 +274,14 @@ func TestForgedClaim(t *testing.T) {
 // TestForgedPoisonEntry: purging an entry of the poison queue that names the body of a message leaves that body.
 func TestForgedPoisonEntry(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
-	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
+	id := assert.Must[string](t)(q.Send(t.Context(), "big", large, nil))
 	peeked, err := eventual.QueueService(q.Account()).NewQueueClient(q.Name()).PeekMessage(t.Context(), nil)
-	check(t, err)
-	text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText)))
+	assert.Check(t, err)
+	text := string(assert.Must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText)))
 	forged := strings.Replace(text, `"type":"big"`, `"type":"tablepatterns.poison"`, 1)
 	_, err = eventual.QueueService(q.Account()).NewQueueClient(q.Poison().Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(forged)), nil)
-	check(t, err)
-	if n := must[int](t)(q.Poison().Purge(t.Context(), nil)); n != 1 {
-		t.Errorf("%d entries purged", n)
-	}
+	assert.Check(t, err)
+	assert.Equal(t, assert.Must[int](t)(q.Poison().Purge(t.Context(), nil)), 1, "entries purged")
 	if names := claimed(t, q); !slices.Equal(names, []string{"claims/" + id}) {
 		t.Errorf("blobs %q, want the message's body", names)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,21 +19,16 @@ func TestSweepOfRefusedBodies(t *testing.T) {
 	refusing, faults := s.Faulty(storagetest.On(storagetest.DeleteBlob, storagetest.Once(storagetest.Refusal{Status: 412, Code: "LeaseIdMissing"})))
 	q := newQueue(t, s, nil)
 	for range 2 {
-		must[string](t)(q.Send(t.Context(), "big", large, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "big", large, nil))
 	}
 	s.Wait(24 * time.Hour)
-	_, err := eventual.QueueService(q.Account()).NewQueueClient(q.Name()).ClearMessages(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := sweepClaims(t, must[*eventual.Queue](t)(openQueue(refusing, q.Name(), nil)))
+	assert.Check(t, assert.Err(eventual.QueueService(q.Account()).NewQueueClient(q.Name()).ClearMessages(t.Context(), nil)))
+	r := sweepClaims(t, assert.Must[*eventual.Queue](t)(openQueue(refusing, q.Name(), nil)))
 	if r.Listed != 2 || r.Failed != 1 || r.Deleted != 1 || r.Young != 0 || !errors.Is(r.LastFailure, tables.ErrRefused) {
 		t.Errorf("%+v after %v", r, faults.Met())
 	}
 	wantClaims(t, q, 1)
-	if r := sweepClaims(t, q); r != (eventual.SweepReport{Listed: 1, Deleted: 1}) {
-		t.Errorf("after the lease: %+v", r)
-	}
+	assert.Equal(t, sweepClaims(t, q), (eventual.SweepReport{Listed: 1, Deleted: 1}), "after the lease")
 }
 
 // TestBodyRefused: while the service refuses to read the body of a message, the message is neither taken for handled nor deleted.
@@ -41,7 +37,7 @@ func TestBodyRefused(t *testing.T) {
 		t.Run(fmt.Sprint(refusal), func(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			q := newQueue(t, s, nil)
-			must[string](t)(q.Send(t.Context(), "big", large, nil))
+			assert.Must[string](t)(q.Send(t.Context(), "big", large, nil))
 			refusing, faults := s.Faulty(storagetest.On(storagetest.GetBlob, storagetest.Once(refusal)))
 			got := 0
 			handlers := map[string]eventual.Handler{"big": func(_ context.Context, m *eventual.Message) error {
@@ -49,7 +45,7 @@ func TestBodyRefused(t *testing.T) {
 				got++
 				return m.Decode(&body)
 			}}
-			drain(t, must[*eventual.Queue](t)(openQueue(refusing, q.Name(), nil)), handlers)
+			drain(t, assert.Must[*eventual.Queue](t)(openQueue(refusing, q.Name(), nil)), handlers)
 			for _, call := range faults.Calls() {
 				if got == 0 && call.Kind == storagetest.DeleteBlob {
 					t.Errorf("%v was sent", call)
@@ -59,7 +55,7 @@ func TestBodyRefused(t *testing.T) {
 				s.Wait(time.Hour)
 				drain(t, q, handlers)
 			}
-			must[int](t)(q.Poison().Requeue(t.Context(), nil))
+			assert.Must[int](t)(q.Poison().Requeue(t.Context(), nil))
 			if drain(t, q, handlers); got != 1 {
 				t.Errorf("the message was handled %d times", got)
 			}

@@ -14,13 +14,14 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // sweepClaims is SweepClaims that must succeed.
 func sweepClaims(t *testing.T, q *eventual.Queue) eventual.SweepReport {
 	t.Helper()
-	return must[eventual.SweepReport](t)(q.SweepClaims(t.Context(), nil))
+	return assert.Must[eventual.SweepReport](t)(q.SweepClaims(t.Context(), nil))
 }
 
 // TestSweepKeepsBodiesOfMessages: a body stays however old it is while its message is on the queue, hidden or not, or on the
@@ -28,27 +29,21 @@ func sweepClaims(t *testing.T, q *eventual.Queue) eventual.SweepReport {
 func TestSweepKeepsBodiesOfMessages(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	q := newQueue(t, s, &eventual.QueueOptions{Shards: 3})
-	must[string](t)(q.Send(t.Context(), "big", large, &eventual.SendOptions{Delay: 6 * 24 * time.Hour}))
+	assert.Must[string](t)(q.Send(t.Context(), "big", large, &eventual.SendOptions{Delay: 6 * 24 * time.Hour}))
 	s.Wait(5 * 24 * time.Hour)
-	if r := sweepClaims(t, q); r != (eventual.SweepReport{Listed: 1, Held: 1}) {
-		t.Errorf("of a message that is hidden: %+v", r)
-	}
+	assert.Equal(t, sweepClaims(t, q), (eventual.SweepReport{Listed: 1, Held: 1}), "of a message that is hidden")
 	s.Wait(2 * 24 * time.Hour)
-	if r := sweepClaims(t, q); r != (eventual.SweepReport{Listed: 1, Held: 1}) {
-		t.Errorf("of a message that nobody gets: %+v", r)
-	}
+	assert.Equal(t, sweepClaims(t, q), (eventual.SweepReport{Listed: 1, Held: 1}), "of a message that nobody gets")
 	drain(t, q, nil) // there is no handler
 	if r := sweepClaims(t, q); r != (eventual.SweepReport{Listed: 1, Held: 1}) || len(entries(t, q)) != 1 {
 		t.Errorf("of an entry on the poison queue: %+v", r)
 	}
-	must[int](t)(q.Poison().Purge(t.Context(), nil))
-	if r := must[eventual.SweepReport](t)(q.SweepClaims(t.Context(), &eventual.SweepOptions{DryRun: true})); r.Deleted != 1 {
+	assert.Must[int](t)(q.Poison().Purge(t.Context(), nil))
+	if r := assert.Must[eventual.SweepReport](t)(q.SweepClaims(t.Context(), &eventual.SweepOptions{DryRun: true})); r.Deleted != 1 {
 		t.Errorf("a dry run: %+v", r)
 	}
 	wantClaims(t, q, 1)
-	if r := sweepClaims(t, q); r != (eventual.SweepReport{Listed: 1, Deleted: 1}) {
-		t.Errorf("of nothing: %+v", r)
-	}
+	assert.Equal(t, sweepClaims(t, q), (eventual.SweepReport{Listed: 1, Deleted: 1}), "of nothing")
 	wantClaims(t, q, 0)
 }
 
@@ -58,27 +53,23 @@ func TestSweepKeepsForeignBodies(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	q := newQueue(t, s, nil)
 	other := newQueue(t, s, &eventual.QueueOptions{ClaimContainer: q.Name() + "-claims"})
-	must[string](t)(other.Send(t.Context(), "big", large, nil))
+	assert.Must[string](t)(other.Send(t.Context(), "big", large, nil))
 	claims := blobstorage.Container(q.Account(), q.Name()+"-claims")
 	name, nonsense := q.Name(), "soon"
 	for blob, meta := range map[string]map[string]*string{"old": nil, "noterm": {"tpqueue": &name}, "nonsense": {"tpqueue": &name, "tpterm": &nonsense}} {
-		_, err := claims.NewBlockBlobClient("claims/"+blob).UploadBuffer(t.Context(), []byte("x"), nil)
-		check(t, err)
-		_, err = claims.NewBlobClient("claims/"+blob).SetMetadata(t.Context(), meta, nil)
-		check(t, err)
+		assert.Check(t, assert.Err(claims.NewBlockBlobClient("claims/"+blob).UploadBuffer(t.Context(), []byte("x"), nil)))
+		assert.Check(t, assert.Err(claims.NewBlobClient("claims/"+blob).SetMetadata(t.Context(), meta, nil)))
 	}
 	s.Wait(1000 * time.Hour)
-	if r := sweepClaims(t, q); r != (eventual.SweepReport{Listed: 4, Foreign: 4}) {
-		t.Errorf("%+v", r)
-	}
+	assert.Equal(t, sweepClaims(t, q), (eventual.SweepReport{Listed: 4, Foreign: 4}))
 }
 
 // TestGoldenClaim pins the metadata of a body's blob.
 func TestGoldenClaim(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
-	id := must[string](t)(q.Send(t.Context(), "big", large, nil))
+	id := assert.Must[string](t)(q.Send(t.Context(), "big", large, nil))
 	answer, err := blobstorage.Container(q.Account(), q.Name()+"-claims").NewBlobClient("claims/"+id).GetProperties(t.Context(), nil)
-	check(t, err)
+	assert.Check(t, err)
 	meta := map[string]string{}
 	for name, value := range answer.Metadata {
 		meta[strings.ToLower(name)] = *value
@@ -110,7 +101,7 @@ func (d *during) with(t *testing.T, s *storagetest.Service, name string) *eventu
 	t.Helper()
 	own := *s
 	own.ClientOptions.PerCallPolicies = append(slices.Clip(s.ClientOptions.PerCallPolicies), d)
-	return must[*eventual.Queue](t)(openQueue(&own, name, nil))
+	return assert.Must[*eventual.Queue](t)(openQueue(&own, name, nil))
 }
 
 // TestLateSender: a sender that comes too late to its message puts none, and a sweep beside it removes the body.
@@ -132,7 +123,7 @@ func TestLateSender(t *testing.T) {
 			if want := slow > 70*time.Minute; swept.Listed != 1 || (swept.Deleted == 1) != want {
 				t.Errorf("after %v a sweep says %+v", slow, swept)
 			}
-			n := must[int](t)(q.Length(t.Context()))
+			n := assert.Must[int](t)(q.Length(t.Context()))
 			if (n == 0) != late {
 				t.Errorf("after %v there are %d messages", slow, n)
 			}
@@ -148,18 +139,14 @@ func TestLateSender(t *testing.T) {
 func TestSweepBesideRequeue(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	q := newQueue(t, s, nil)
-	must[string](t)(q.Send(t.Context(), "big", large, nil))
+	assert.Must[string](t)(q.Send(t.Context(), "big", large, nil))
 	drain(t, q, nil)
 	s.Wait(24 * time.Hour)
 	d := &during{is: func(r *http.Request) bool {
 		return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "-poison")
 	}, do: func() {
-		if n := must[int](t)(q.Poison().Requeue(t.Context(), nil)); n != 1 {
-			t.Errorf("%d requeued", n)
-		}
+		assert.Equal(t, assert.Must[int](t)(q.Poison().Requeue(t.Context(), nil)), 1, "requeued")
 	}}
-	if r := must[eventual.SweepReport](t)(d.with(t, s, q.Name()).SweepClaims(t.Context(), nil)); r != (eventual.SweepReport{Listed: 1, Young: 1}) {
-		t.Errorf("%+v", r)
-	}
+	assert.Equal(t, assert.Must[eventual.SweepReport](t)(d.with(t, s, q.Name()).SweepClaims(t.Context(), nil)), (eventual.SweepReport{Listed: 1, Young: 1}))
 	wantClaims(t, q, 1)
 }

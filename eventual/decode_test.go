@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -34,11 +36,9 @@ func TestDecodeMatchesNames(t *testing.T) {
 		`{"full_name":"June"}`, `{"fullname":"June","id":1}`, `{"full-name":"June","id":1}`, `{"ıd":1,"id":2}`, `{"department":null}`,
 	} {
 		var got, want hired
-		check(t, json.Unmarshal([]byte(body), &want))
-		check(t, (&eventual.Message{Type: "hired", Body: []byte(body)}).Decode(&got))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", body, diff)
-		}
+		assert.Check(t, json.Unmarshal([]byte(body), &want))
+		assert.Check(t, (&eventual.Message{Type: "hired", Body: []byte(body)}).Decode(&got))
+		assert.NoDiff(t, cmp.Diff(want, got), body)
 	}
 }
 
@@ -52,10 +52,10 @@ func TestDecodeRefusesWhatFillsNothing(t *testing.T) {
 		for _, v := range []any{new(hired), new(*hired)} {
 			err := decode(body, v)
 			if body == `null` && cmp.Equal(v, new(*hired)) {
-				check(t, err) // Send writes it for a nil pointer
+				assert.Check(t, err) // Send writes it for a nil pointer
 				continue
 			}
-			wantKind(t, err, tables.ErrInvalid)
+			harness.WantKind(t, err, tables.ErrInvalid)
 			for _, want := range []string{`"hired"`, "eventual_test.hired", "AllowUnfilled"} {
 				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 					t.Errorf("%s into a %T: %v", body, v, err)
@@ -63,13 +63,11 @@ func TestDecodeRefusesWhatFillsNothing(t *testing.T) {
 			}
 		}
 	}
-	wantKind(t, decode(`{"other":1}`, new(tick)), tables.ErrInvalid)
-	wantKind(t, decode(`{"other":1}`, new(struct{})), tables.ErrInvalid)
+	harness.WantKind(t, decode(`{"other":1}`, new(tick)), tables.ErrInvalid)
+	harness.WantKind(t, decode(`{"other":1}`, new(struct{})), tables.ErrInvalid)
 	for body, v := range map[string]any{`{}`: new(tick), ` { } `: new(struct{}), `{"b":1}`: new(map[string]int), `null`: new(map[string]int), `[]`: new([]int), `7`: new(any),
 		`{"x":{"y":1}}`: new(any), `"text"`: new(string), `"2026-11-22T10:00:00Z"`: new(time.Time)} {
-		if err := decode(body, v); err != nil {
-			t.Errorf("%s into a %T: %v", body, v, err)
-		}
+		assert.NoError(t, decode(body, v), "%s into a %T", body, v)
 	}
 }
 
@@ -88,18 +86,15 @@ func TestForeignMessageIsKept(t *testing.T) {
 		{`{"dept":"Sales","number":7}`, true, 1, 0, hired{}},
 	} {
 		q := newQueue(t, s, nil)
-		_, err := storageQueue(q, "").EnqueueMessage(t.Context(), `{"type":"hired","body":`+c.body+`}`, nil)
-		check(t, err)
+		assert.Check(t, assert.Err(storageQueue(q, "").EnqueueMessage(t.Context(), `{"type":"hired","body":`+c.body+`}`, nil)))
 		var got hired
 		w := newWorker(t, q, map[string]eventual.Handler{"hired": func(_ context.Context, m *eventual.Message) error { return m.Decode(&got) }},
 			&eventual.WorkerOptions{RetryDelay: atOnce, AllowUnfilled: c.allow})
-		must[int](t)(w.Drain(t.Context()))
+		assert.Must[int](t)(w.Drain(t.Context()))
 		if stats := w.Stats(); stats.Handled != c.handled || stats.Poisoned != c.poisoned {
 			t.Errorf("%s, allowed %v: %+v", c.body, c.allow, stats)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: %s", c.body, diff)
-		}
+		assert.NoDiff(t, cmp.Diff(c.want, got), c.body)
 		if kept := entries(t, q); int64(len(kept)) != c.poisoned {
 			t.Errorf("%s: %d entries on the poison queue", c.body, len(kept))
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 var sentAt = time.Date(2026, 11, 20, 13, 0, 0, 500_000_000, time.UTC)
@@ -35,14 +37,9 @@ func TestGoldenEnvelope(t *testing.T) {
 			t.Errorf("encoded as %s (%v), want %s", raw, err, want)
 		}
 		for _, stored := range []string{text, strings.TrimRight(text, "="), want, "\n " + want + "\n"} {
-			got, err := decodeEnvelope(stored, "other", time.Time{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := assert.Must[*envelope](t)(decodeEnvelope(stored, "other", time.Time{}))
 			again, _, _ := got.encode(ordersPlace, nil)
-			if again != text {
-				t.Errorf("%s comes back as %s", stored, again)
-			}
+			assert.Equal(t, again, text, "%s, again", stored)
 		}
 	}
 }
@@ -72,9 +69,7 @@ func TestForeignEnvelopes(t *testing.T) {
 		`{"v":7,"type":{"of":"ship"}}`:  "the envelope has version 7",
 		`{"v":-1,"type":"ship"}`:        "the envelope has version -1",
 	} {
-		if _, err := decodeEnvelope(text, "m", inserted); err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("%q: %v, want %q", text, err, reason)
-		}
+		assert.ErrorContains(t, assert.Err(decodeEnvelope(text, "m", inserted)), reason, "%q", text)
 	}
 }
 
@@ -107,13 +102,9 @@ func FuzzEnvelope(f *testing.F) {
 			return
 		}
 		stored, _, err := e.encode(ordersPlace, nil)
-		if err != nil {
-			t.Fatalf("%q was read and cannot be written: %v", text, err)
-		}
+		assert.NoError(assert.Fatal(t), err, "%q was read and cannot be written", text)
 		again, err := decodeEnvelope(stored, "other", time.Time{})
-		if err != nil {
-			t.Fatalf("%q was written as %q, which cannot be read: %v", text, stored, err)
-		}
+		assert.NoError(assert.Fatal(t), err, "%q was written as %q, which cannot be read", text, stored)
 		if twice, _, err := again.encode(ordersPlace, nil); err != nil || twice != stored {
 			t.Fatalf("%q, then %q (%v)", stored, twice, err)
 		}
@@ -144,10 +135,7 @@ func FuzzClaim(f *testing.F) {
 
 // FuzzSigned: no change of a signed message leaves it signed, and signing never panics.
 func FuzzSigned(f *testing.F) {
-	keys, err := NewSigningKeys([]byte("sixteen bytes...."))
-	if err != nil {
-		f.Fatal(err)
-	}
+	keys := assert.Must[*SigningKeys](f)(NewSigningKeys([]byte("sixteen bytes....")))
 	f.Add(`{"type":"a"}`, 3, byte('x'))
 	f.Add(`{"type":"a","mac":"x"}`, 20, byte('"'))
 	f.Add(`{}`, 0, byte(' '))

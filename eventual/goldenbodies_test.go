@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -28,8 +29,6 @@ func TestGoldenBodies(t *testing.T) {
 		}
 	}
 	for name, own := range map[string]string{"tablepatterns.intent": intentType, "tablepatterns.poison": poisonType} {
-		if own != name {
-			t.Errorf("a type is %q, was %q", own, name)
-		}
+		assert.Equal(t, own, name, "the type")
 	}
 }

@@ -12,26 +12,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
-
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // openQueue opens a queue of this service, which need not be there.
 func openQueue(s *storagetest.Service, name string, o *eventual.QueueOptions) (*eventual.Queue, error) {
@@ -52,8 +36,8 @@ func openQueueWith(s *storagetest.Service, name string, options tables.AccountOp
 func newQueue(t testing.TB, s *storagetest.Service, o *eventual.QueueOptions) *eventual.Queue {
 	t.Helper()
 	name := s.QueueName(t)
-	q := must[*eventual.Queue](t)(openQueue(s, "q"+name[len(name)-16:], o)) // with room for what is added to it
-	check(t, q.Create(t.Context()))
+	q := assert.Must[*eventual.Queue](t)(openQueue(s, "q"+name[len(name)-16:], o)) // with room for what is added to it
+	assert.Check(t, q.Create(t.Context()))
 	t.Cleanup(func() {
 		if err := q.Drop(context.Background()); err != nil && !errors.Is(err, tables.ErrMissingResource) {
 			t.Error(err)
@@ -67,15 +51,14 @@ func atOnce(int) time.Duration { return 0 }
 
 func newWorker(t testing.TB, q *eventual.Queue, handlers map[string]eventual.Handler, o *eventual.WorkerOptions) *eventual.Worker {
 	t.Helper()
-	return must[*eventual.Worker](t)(eventual.NewWorker(q, handlers, o))
+	return assert.Must[*eventual.Worker](t)(eventual.NewWorker(q, handlers, o))
 }
 
 // drain drains a queue with a fresh worker that repeats at once, and returns what it did.
 func drain(t testing.TB, q *eventual.Queue, handlers map[string]eventual.Handler) eventual.WorkerStats {
 	t.Helper()
 	w := newWorker(t, q, handlers, &eventual.WorkerOptions{RetryDelay: atOnce})
-	_, err := w.Drain(t.Context())
-	check(t, err)
+	assert.Check(t, assert.Err(w.Drain(t.Context())))
 	return w.Stats()
 }
 
@@ -87,16 +70,7 @@ func storageQueue(q *eventual.Queue, suffix string) *azqueue.QueueClient {
 // entries are all entries of the poison queue, of which there are at most 32.
 func entries(t testing.TB, q *eventual.Queue) []eventual.PoisonMessage {
 	t.Helper()
-	return must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 32))
-}
-
-// wantKind fails unless err is a tables.Error of that kind.
-func wantKind(t testing.TB, err, kind error) {
-	t.Helper()
-	var e *tables.Error
-	if !errors.As(err, &e) || !errors.Is(err, kind) {
-		t.Fatalf("error is %v, want %v", err, kind)
-	}
+	return assert.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 32))
 }
 
 // running is a worker that runs until stop.
@@ -118,7 +92,7 @@ func start(t testing.TB, q *eventual.Queue, handlers map[string]eventual.Handler
 func (r *running) stop(t testing.TB) {
 	t.Helper()
 	r.cancel()
-	check(t, <-r.ended)
+	assert.Check(t, <-r.ended)
 }
 
 // logged collects what a worker logs.
@@ -136,7 +110,7 @@ func (l *logged) Write(p []byte) (int, error) {
 // queue opens a queue whose account logs to l.
 func (l *logged) queue(t testing.TB, s *storagetest.Service, name string, o *eventual.QueueOptions) *eventual.Queue {
 	t.Helper()
-	return must[*eventual.Queue](t)(openQueueWith(s, name, tables.AccountOptions{Logger: l.logger()}, o))
+	return assert.Must[*eventual.Queue](t)(openQueueWith(s, name, tables.AccountOptions{Logger: l.logger()}, o))
 }
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -43,17 +44,16 @@ func TestKilledWorkers(t *testing.T) {
 	s := storagetest.Azurite(t)
 	q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: killVisibility})
 	table := q.Account().Table(s.TableName(t))
-	check(t, table.Create(t.Context()))
-	for bucket := range killBuckets {
-		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
-		counter.Set(countProperty, tables.Int64(0))
-		check(t, table.Entities().Insert(t.Context(), counter))
-	}
+	assert.Check(t, table.Create(t.Context()))
+	newEffects(t, table)
 
 	began := time.Now()
 	sent := sendNumbers(t, q, n)
-	killed := killWhile(t, s.ConnectionString, table.Name()+" "+q.Name(), func() bool {
-		return !sent.Load() || must[int](t)(q.Length(t.Context())) > 0
+	start := func(int) *victim {
+		return startChild(t, "TestKilledWorkers", s.ConnectionString, killVariable+"="+table.Name()+" "+q.Name())
+	}
+	killed := killInTurn(t, start, func(v *victim) bool { return v.said(handled) >= killAfter }, func([]*victim) bool {
+		return !sent.Load() || assert.Must[int](t)(q.Length(t.Context())) > 0
 	})
 	took := time.Since(began)
 
@@ -68,7 +68,7 @@ func TestKilledWorkers(t *testing.T) {
 		t.Error("the kills did not meet messages under way, so the test has not tested anything")
 	}
 	checkNumbers(t, table, n)
-	if poisoned := must[int](t)(q.Poison().Length(t.Context())); poisoned != 0 {
+	if poisoned := assert.Must[int](t)(q.Poison().Length(t.Context())); poisoned != 0 {
 		t.Errorf("%d messages are poisoned; the first: %+v", poisoned, entries(t, q)[0])
 	}
 }
@@ -117,46 +117,13 @@ func sendSome(ctx context.Context, q *eventual.Queue, from, to int64) error {
 	return nil
 }
 
-// killWhile runs two workers and kills them in turn while there is something to do. It returns all workers that it has
-// started, each of which has ended.
-func killWhile(t *testing.T, connection, names string, busy func() bool) []*victim {
-	t.Helper()
-	var all, running []*victim
-	defer func() {
-		for _, v := range running { // those of a test that failed
-			v.cmd.Process.Kill()
-			v.cmd.Wait()
-		}
-	}()
-	begin := func() {
-		v := startVictim(t, connection, names)
-		all, running = append(all, v), append(running, v)
-	}
-	begin()
-	begin()
-	for busy() {
-		if oldest := running[0]; oldest.said(handled) >= killAfter {
-			running = running[1:]
-			oldest.kill(t)
-			begin()
-			continue
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	for _, v := range running {
-		v.end(t)
-	}
-	running = nil
-	return all
-}
-
 // checkNumbers holds the data against what the messages should have done: each number is there once, and the counters have
 // counted each row once.
 func checkNumbers(t *testing.T, table *tables.Table, n int) {
 	t.Helper()
 	seen, rows, counted, sum := map[int64]int{}, map[string]int64{}, map[string]int64{}, int64(0)
 	for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
-		check(t, err)
+		assert.Check(t, err)
 		if row.Key == counterOf(row.Key.Partition) {
 			counted[row.Key.Partition], _ = row.Get(countProperty).Int()
 			sum += counted[row.Key.Partition]
@@ -170,9 +137,7 @@ func checkNumbers(t *testing.T, table *tables.Table, n int) {
 		rows[row.Key.Partition]++
 	}
 	for number := range int64(n) {
-		if seen[number] != 1 {
-			t.Errorf("number %d is there %d times", number, seen[number])
-		}
+		assert.Equal(t, seen[number], 1, "times number %d is there", number)
 	}
 	if len(seen) != n || sum != int64(n) {
 		t.Errorf("%d different numbers, and the counters say %d, of %d messages", len(seen), sum, n)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -41,7 +42,7 @@ const (
 func beWorker(t *testing.T, names string) {
 	tableName, queueName, _ := strings.Cut(names, " ")
 	s := storagetest.Azurite(t)
-	q := must[*eventual.Queue](t)(openQueue(s, queueName, &eventual.QueueOptions{VisibilityTimeout: killVisibility}))
+	q := assert.Must[*eventual.Queue](t)(openQueue(s, queueName, &eventual.QueueOptions{VisibilityTimeout: killVisibility}))
 	effects := effects{table: q.Account().Table(tableName), told: os.Stdout}
 	w := newWorker(t, q, map[string]eventual.Handler{killType: effects.count}, &eventual.WorkerOptions{
 		Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})
@@ -50,7 +51,7 @@ func beWorker(t *testing.T, names string) {
 		io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	check(t, w.Run(ctx))
+	assert.Check(t, w.Run(ctx))
 }
 
 // effects are what messages do to the data.
@@ -66,8 +67,17 @@ func bucketName(n uint32) string { return fmt.Sprintf("bucket%03d", n) }
 
 func counterOf(bucket string) tables.Key { return tables.Key{Partition: bucket, Row: "counter"} }
 
-// count inserts the message's row and raises its bucket's counter, in one transaction: the row is refused the second time,
-// and the counter with it.
+// newEffects gives each bucket its counter.
+func newEffects(t *testing.T, table *tables.Table) {
+	t.Helper()
+	for bucket := range killBuckets {
+		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
+		counter.Set(countProperty, tables.Int64(0))
+		assert.Check(t, table.Entities().Insert(t.Context(), counter))
+	}
+}
+
+// count has the effect of a message.
 func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 	if m.Dequeues > 1 {
 		io.WriteString(e.told, redelivered)
@@ -76,7 +86,13 @@ func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 	if err := m.Decode(&number); err != nil {
 		return err
 	}
-	rows, bucket := e.table.Entities(), bucketOf(m.ID)
+	return e.add(ctx, m.ID, m.ID, tables.Int64(number))
+}
+
+// add inserts a row for what has this ID and raises its bucket's counter, in one transaction: the row is refused the second time,
+// and the counter with it.
+func (e *effects) add(ctx context.Context, id, row string, number tables.Value) error {
+	rows, bucket := e.table.Entities(), bucketOf(id)
 	for {
 		counter, err := rows.Get(ctx, counterOf(bucket))
 		if err != nil {
@@ -84,10 +100,8 @@ func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 		}
 		n, _ := counter.Get(countProperty).Int()
 		counter.Set(countProperty, tables.Int64(n+1))
-		row := &tables.Entity{Key: tables.Key{Partition: bucket, Row: m.ID}}
-		row.Set(numberProperty, tables.Int64(number))
 		x := e.table.NewTransaction()
-		x.Insert(row)
+		x.Insert(&tables.Entity{Key: tables.Key{Partition: bucket, Row: row}, Properties: tables.Properties{{Name: numberProperty, Value: number}}})
 		x.Replace(counter)
 		switch _, err := x.Commit(ctx); {
 		case errors.Is(err, tables.ErrExists):
@@ -128,20 +142,14 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// startVictim runs this test binary again, as a worker.
-func startVictim(t *testing.T, connection, names string) *victim {
-	t.Helper()
-	return startChild(t, "TestKilledWorkers", connection, killVariable+"="+names)
-}
-
 // startChild runs a test of this binary again, with a variable that tells it what to do.
 func startChild(t *testing.T, test, connection, variable string) *victim {
 	t.Helper()
-	v := &victim{cmd: exec.Command(must[string](t)(os.Executable()), "-test.run=^"+test+"$", "-test.timeout=10m")}
+	v := &victim{cmd: exec.Command(assert.Must[string](t)(os.Executable()), "-test.run=^"+test+"$", "-test.timeout=10m")}
 	v.cmd.Env = append(os.Environ(), variable, storagetest.ConnectionStringVariable+"="+connection)
 	v.cmd.Stdout, v.cmd.Stderr, v.cmd.WaitDelay = &v.stdout, &v.stderr, 10*time.Second
-	v.stdin = must[io.WriteCloser](t)(v.cmd.StdinPipe())
-	check(t, v.cmd.Start())
+	v.stdin = assert.Must[io.WriteCloser](t)(v.cmd.StdinPipe())
+	assert.Check(t, v.cmd.Start())
 	return v
 }
 
@@ -167,3 +175,39 @@ func (v *victim) end(t *testing.T) {
 
 // said is how often the worker wrote a line.
 func (v *victim) said(line string) int { return strings.Count(v.stdout.String(), line) }
+
+// killInTurn runs two processes and kills them in turn, each as soon as it is ripe, while there is something to do. It returns all
+// that it has started, each of which has ended.
+func killInTurn(t *testing.T, start func(n int) *victim, ripe func(*victim) bool, busy func(all []*victim) bool) (all []*victim) {
+	t.Helper()
+	var running []*victim
+	defer func() {
+		for _, v := range running { // those of a test that failed
+			v.cmd.Process.Kill()
+			v.cmd.Wait()
+		}
+	}()
+	begin := func() {
+		v := start(len(all))
+		all, running = append(all, v), append(running, v)
+	}
+	begin()
+	begin()
+	for busy(all) {
+		if oldest := running[0]; ripe(oldest) {
+			running = running[1:]
+			oldest.kill(t)
+			begin()
+			continue
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, v := range running {
+		v.stdin.Close() // all of them first, since one may wait until nothing is left for any
+	}
+	for _, v := range running {
+		v.end(t)
+	}
+	running = nil
+	return all
+}

@@ -3,12 +3,12 @@ package eventual_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -26,13 +26,13 @@ func TestRenewal(t *testing.T) {
 			}
 			return nil
 		}}
-		must[string](t)(q.Send(t.Context(), "slow", nil, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 		quick := &eventual.WorkerOptions{MaxPoll: time.Second}
 		a, b := start(t, q, handlers, quick), start(t, q, handlers, quick)
 		time.Sleep(6 * time.Minute)
 		a.stop(t)
 		b.stop(t)
-		if n := must[int](t)(q.Length(t.Context())); n != 0 || calls.Load() != 1 || a.Stats().Handled+b.Stats().Handled != 1 {
+		if n := assert.Must[int](t)(q.Length(t.Context())); n != 0 || calls.Load() != 1 || a.Stats().Handled+b.Stats().Handled != 1 {
 			t.Errorf("%d calls, %d left, %+v, %+v", calls.Load(), n, a.Stats(), b.Stats())
 		}
 	})
@@ -45,8 +45,8 @@ func TestRenewalSurvivesTrouble(t *testing.T) {
 			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 				name := newQueue(t, s, nil).Name()
 				faulty, faults := s.WithRetries(0).Faulty(storagetest.On(storagetest.UpdateMessage, storagetest.Times(5, storagetest.Always(fault))))
-				q := must[*eventual.Queue](t)(openQueue(faulty, name, &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second}))
-				must[string](t)(q.Send(t.Context(), "slow", nil, nil))
+				q := assert.Must[*eventual.Queue](t)(openQueue(faulty, name, &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second}))
+				assert.Must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, _ *eventual.Message) error {
 					time.Sleep(2 * time.Minute)
 					return ctx.Err()
@@ -68,7 +68,7 @@ func TestLostLease(t *testing.T) {
 		client := storageQueue(q, "")
 		for range 200 {
 			got, err := client.DequeueMessage(t.Context(), nil)
-			check(t, err)
+			assert.Check(t, err)
 			if len(got.Messages) > 0 {
 				return
 			}
@@ -84,8 +84,7 @@ func TestLostLease(t *testing.T) {
 		"renewals fail":         {concurrent: take, fault: storagetest.On(storagetest.UpdateMessage, storagetest.Throttled), within: 25 * time.Second},
 		"renewal's answer lost": {concurrent: take, fault: storagetest.On(storagetest.UpdateMessage, storagetest.Once(storagetest.LostAnswer)), within: 25 * time.Second},
 		"deleted": {concurrent: func(t *testing.T, q *eventual.Queue) {
-			_, err := storageQueue(q, "").ClearMessages(t.Context(), nil)
-			check(t, err)
+			assert.Check(t, assert.Err(storageQueue(q, "").ClearMessages(t.Context(), nil)))
 		}, within: 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,18 +97,14 @@ func TestLostLease(t *testing.T) {
 				faulty, calls := s.WithRetries(0).Faulty(faults)
 				log := &logged{}
 				q := log.queue(t, faulty, whole.Name(), &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second})
-				must[string](t)(q.Send(t.Context(), "slow", nil, nil))
+				assert.Must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 				began := time.Now()
 				lost := make(chan time.Duration, 1)
 				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, _ *eventual.Message) error {
 					<-ctx.Done()
-					if !errors.Is(context.Cause(ctx), eventual.ErrLeaseLost) {
-						t.Errorf("the cause is %v", context.Cause(ctx))
-					}
+					assert.ErrorIs(t, context.Cause(ctx), eventual.ErrLeaseLost, "the cause")
 					lost <- time.Since(began)
-					if _, err := q.Send(ctx, "late", nil, nil); err == nil {
-						t.Error("a request is sent after the lease is lost")
-					}
+					assert.Error(t, assert.Err(q.Send(ctx, "late", nil, nil)), "a request is sent after the lease is lost")
 					return nil
 				}}, &eventual.WorkerOptions{StopTimeout: time.Hour})
 				time.Sleep(time.Second)
@@ -127,9 +122,7 @@ func TestLostLease(t *testing.T) {
 						t.Error("the message of another holder is deleted")
 					}
 				}
-				if !strings.Contains(log.String(), "lease lost") {
-					t.Errorf("log: %s", log)
-				}
+				assert.Contains(t, log.String(), "lease lost", "log")
 			})
 		})
 	}
@@ -142,9 +135,9 @@ func TestDoneAsRenewalIsDue(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		name := newQueue(t, s, nil).Name()
 		slow, _ := s.Faulty(storagetest.On(storagetest.DeleteMessage, storagetest.Always(storagetest.After("answer late", func() { time.Sleep(time.Second) }))))
-		q := must[*eventual.Queue](t)(openQueue(slow, name, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second}))
+		q := assert.Must[*eventual.Queue](t)(openQueue(slow, name, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second}))
 		for range messages {
-			must[string](t)(q.Send(t.Context(), "slow", nil, nil))
+			assert.Must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 		}
 		r := start(t, q, map[string]eventual.Handler{"slow": func(context.Context, *eventual.Message) error {
 			time.Sleep(4500 * time.Millisecond) // a renewal is due after 5 s
@@ -171,7 +164,7 @@ func TestGracefulStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 				q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second})
-				must[string](t)(q.Send(t.Context(), "slow", nil, nil))
+				assert.Must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, _ *eventual.Message) error {
 					select {
 					case <-time.After(tc.takes):
@@ -191,10 +184,8 @@ func TestGracefulStop(t *testing.T) {
 					t.Errorf("%+v", st)
 				}
 				got, err := storageQueue(q, "").DequeueMessage(t.Context(), nil)
-				check(t, err)
-				if int64(len(got.Messages)) != tc.released {
-					t.Errorf("%d messages are visible", len(got.Messages))
-				}
+				assert.Check(t, err)
+				assert.Equal(t, int64(len(got.Messages)), tc.released, "visible messages")
 			})
 		})
 	}
@@ -204,19 +195,19 @@ func TestGracefulStop(t *testing.T) {
 func TestStopDuringPoll(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		whole := newQueue(t, s, nil)
-		must[string](t)(whole.Send(t.Context(), "a", nil, nil))
+		assert.Must[string](t)(whole.Send(t.Context(), "a", nil, nil))
 		var r *running
 		faulty, _ := s.Faulty(storagetest.On(storagetest.GetMessages, storagetest.Once(storagetest.Always(storagetest.After("stop", func() {
 			r.cancel()
 			time.Sleep(time.Second)
 		})))))
-		q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
+		q := assert.Must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
 		handlers := map[string]eventual.Handler{"a": func(context.Context, *eventual.Message) error { t.Error("handled"); return nil }}
 		ctx, cancel := context.WithCancel(t.Context())
 		r = &running{Worker: newWorker(t, q, handlers, nil), cancel: cancel, ended: make(chan error, 1)}
-		check(t, r.Run(ctx))
+		assert.Check(t, r.Run(ctx))
 		got, err := storageQueue(whole, "").DequeueMessage(t.Context(), nil)
-		check(t, err)
+		assert.Check(t, err)
 		if len(got.Messages) != 1 || r.Stats().Released != 1 {
 			t.Errorf("%d messages are visible, %+v", len(got.Messages), r.Stats())
 		}
@@ -227,7 +218,7 @@ func TestStopDuringPoll(t *testing.T) {
 func TestDrainStops(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
-		must[string](t)(q.Send(t.Context(), "slow", nil, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 		w := newWorker(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, _ *eventual.Message) error {
 			<-ctx.Done()
 			return ctx.Err()

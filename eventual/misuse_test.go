@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,8 +28,8 @@ func TestRequeueThenPurge(t *testing.T) {
 		}
 		return nil
 	})))
-	q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
-	must[string](t)(whole.Send(t.Context(), "big", large, nil))
+	q := assert.Must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
+	assert.Must[string](t)(whole.Send(t.Context(), "big", large, nil))
 	bad := map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { return errors.New("no") }}
 	drain(t, q, bad)
 	s.Wait(2 * time.Minute)
@@ -37,11 +39,11 @@ func TestRequeueThenPurge(t *testing.T) {
 		t.Fatalf("%d entries", len(es))
 	}
 	first := es[0].EntryID
-	must[int](t)(whole.Poison().Requeue(t.Context(), func(p eventual.PoisonMessage) bool { return p.EntryID == first }))
-	must[int](t)(whole.Poison().Purge(t.Context(), nil)) // the duplicate
+	assert.Must[int](t)(whole.Poison().Requeue(t.Context(), func(p eventual.PoisonMessage) bool { return p.EntryID == first }))
+	assert.Must[int](t)(whole.Poison().Purge(t.Context(), nil)) // the duplicate
 	handled := 0
 	stats := drain(t, whole, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { handled++; return nil }})
-	t.Logf("%+v, poison %d, queue %d", stats, len(entries(t, whole)), must[int](t)(whole.Length(t.Context())))
+	t.Logf("%+v, poison %d, queue %d", stats, len(entries(t, whole)), assert.Must[int](t)(whole.Length(t.Context())))
 	if handled == 0 {
 		t.Error("LOST: the requeued message was never handled and is on no queue")
 	}
@@ -51,17 +53,17 @@ func TestRequeueThenPurge(t *testing.T) {
 func TestRequeueFailsThenPurge(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	whole := newQueue(t, s, nil)
-	must[string](t)(whole.Send(t.Context(), "big", large, nil))
+	assert.Must[string](t)(whole.Send(t.Context(), "big", large, nil))
 	drain(t, whole, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { return errors.New("no") }})
 	faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.DeleteMessage, storagetest.Before500))
-	q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
+	q := assert.Must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
 	_, err := q.Poison().Requeue(t.Context(), nil)
 	t.Log(err)
 	s.Wait(2 * time.Minute)
-	must[int](t)(whole.Poison().Purge(t.Context(), nil))
+	assert.Must[int](t)(whole.Poison().Purge(t.Context(), nil))
 	handled := 0
 	stats := drain(t, whole, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { handled++; return nil }})
-	t.Logf("%+v, poison %d, queue %d", stats, len(entries(t, whole)), must[int](t)(whole.Length(t.Context())))
+	t.Logf("%+v, poison %d, queue %d", stats, len(entries(t, whole)), assert.Must[int](t)(whole.Length(t.Context())))
 	if handled == 0 {
 		t.Error("LOST")
 	}
@@ -75,7 +77,7 @@ func (e *myErr) Error() string { return e.text }
 func TestTypedNilError(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	q := newQueue(t, s, nil)
-	must[string](t)(q.Send(t.Context(), "x", 1, nil))
+	assert.Must[string](t)(q.Send(t.Context(), "x", 1, nil))
 	drain(t, q, map[string]eventual.Handler{"x": func(context.Context, *eventual.Message) error { var e *myErr; return e }})
 }
 
@@ -95,7 +97,7 @@ func TestPanickingMatch(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: time.Second})
 		for range 3 {
-			must[string](t)(q.Send(t.Context(), "x", 1, nil))
+			assert.Must[string](t)(q.Send(t.Context(), "x", 1, nil))
 		}
 		drain(t, q, map[string]eventual.Handler{"x": func(context.Context, *eventual.Message) error { return errors.New("no") }})
 		func() {
@@ -113,8 +115,7 @@ func TestPanickingMatch(t *testing.T) {
 func TestStepsKeepsUnknownMembers(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	q := newQueue(t, s, nil)
-	_, err := storageQueue(q, "").EnqueueMessage(t.Context(), `{"v":1,"id":"a","type":"x","body":1,"trace":"later build's"}`, nil)
-	check(t, err)
+	assert.Check(t, assert.Err(storageQueue(q, "").EnqueueMessage(t.Context(), `{"v":1,"id":"a","type":"x","body":1,"trace":"later build's"}`, nil)))
 	drain(t, q, map[string]eventual.Handler{"x": func(ctx context.Context, m *eventual.Message) error {
 		_ = m.Steps(ctx, eventual.Step{Name: "a", Do: func(context.Context) error { return nil }})
 		return errors.New("no")
@@ -136,8 +137,8 @@ func TestSlowGet(t *testing.T) {
 			}
 			return nil
 		})))
-		q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
-		must[string](t)(whole.Send(t.Context(), "x", 1, nil))
+		q := assert.Must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
+		assert.Must[string](t)(whole.Send(t.Context(), "x", 1, nil))
 		w := newWorker(t, q, map[string]eventual.Handler{"x": func(ctx context.Context, _ *eventual.Message) error {
 			select {
 			case <-time.After(90 * time.Second):
@@ -158,12 +159,12 @@ func TestPoisonWhileUnsure(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	whole := newQueue(t, s, nil)
 	faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Before500))
-	q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
+	q := assert.Must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
 	table := q.Account().Table(s.TableName(t))
-	check(t, whole.Account().Table(table.Name()).Create(t.Context()))
-	must[string](t)(whole.Send(t.Context(), "x", 1, nil))
+	assert.Check(t, whole.Account().Table(table.Name()).Create(t.Context()))
+	assert.Must[string](t)(whole.Send(t.Context(), "x", 1, nil))
 	w := newWorker(t, q, map[string]eventual.Handler{"x": func(ctx context.Context, _ *eventual.Message) error {
-		rows := must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
+		rows := assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
 		return rows.Insert(ctx, &tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}})
 	}}, &eventual.WorkerOptions{MaxDequeues: 1})
 	w.Drain(t.Context())
@@ -184,7 +185,7 @@ func TestRollingDeploy(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
 		w := start(t, q, nil, nil)
-		must[string](t)(q.Send(t.Context(), "new-type", 1, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "new-type", 1, nil))
 		time.Sleep(2 * time.Minute)
 		w.stop(t)
 		for _, e := range entries(t, q) {
@@ -196,9 +197,6 @@ func TestRollingDeploy(t *testing.T) {
 // TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused by NewWorker, not by a panic.
 func TestQueuesThatNobodyMade(t *testing.T) {
 	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
-		t.Run(what, func(t *testing.T) { wantKind(t, second(eventual.NewWorker(q, nil, nil)), tables.ErrWiring) })
+		t.Run(what, func(t *testing.T) { harness.WantKind(t, assert.Err(eventual.NewWorker(q, nil, nil)), tables.ErrWiring) })
 	}
 }
-
-// second is the error of a call that has a value besides.
-func second[T any](_ T, err error) error { return err }

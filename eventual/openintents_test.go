@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
@@ -77,9 +77,7 @@ func TestCloseFailsInBackground(t *testing.T) {
 			if n, err := q.Length(t.Context()); n != 1 || err != nil {
 				t.Errorf("%d messages are left, %v", n, err)
 			}
-			if !strings.Contains(log.String(), "a worker of the queue applies the effect") {
-				t.Errorf("the log has %q", log)
-			}
+			assert.Contains(t, log.String(), "a worker of the queue applies the effect", "the log")
 		})
 	}
 }

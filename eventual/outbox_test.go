@@ -2,7 +2,6 @@ package eventual_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -109,9 +109,9 @@ func saleNames(t testing.TB, s *storagetest.Service) [2]string {
 func newSales(t testing.TB, s *storagetest.Service, all ...patterns.Pattern[sale]) (*patterns.Store, *patterns.Repository[sale]) {
 	t.Helper()
 	store, repo, err := salesOf(s, saleNames(t, s), all...)
-	check(t, err)
+	assert.Check(t, err)
 	eventual.Intents(store)
-	check(t, store.Create(t.Context()))
+	assert.Check(t, store.Create(t.Context()))
 	return store, repo
 }
 
@@ -155,31 +155,29 @@ func verbs(t *testing.T, x *commits, store *patterns.Store, repo *patterns.Repos
 		return calls
 	}
 	v := saleOf("a", 1)
-	check(t, repo.Insert(ctx, v))
+	assert.Check(t, repo.Insert(ctx, v))
 	wants("Insert", "a 1")
 	v.Total = 2
-	check(t, repo.Replace(ctx, v))
+	assert.Check(t, repo.Replace(ctx, v))
 	wants("Replace", "a 2")
-	check(t, repo.Upsert(ctx, saleOf("a", 3)))
+	assert.Check(t, repo.Upsert(ctx, saleOf("a", 3)))
 	wants("Upsert", "a 3")
-	v = must[*sale](t)(repo.Get(ctx, saleKey("a")))
+	v = assert.Must[*sale](t)(repo.Get(ctx, saleKey("a")))
 	v.Total = 4
-	check(t, repo.Merge(ctx, v, "Total"))
+	assert.Check(t, repo.Merge(ctx, v, "Total"))
 	wants("Merge", "a 4")
-	must[*sale](t)(repo.Update(ctx, saleKey("a"), func(*sale) error { return nil }))
+	assert.Must[*sale](t)(repo.Update(ctx, saleKey("a"), func(*sale) error { return nil }))
 	wants("Update that changes nothing", "a 4")
-	if err := repo.Insert(ctx, saleOf("a", 9)); !errors.Is(err, tables.ErrExists) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, repo.Insert(ctx, saleOf("a", 9)), tables.ErrExists)
 	wants("a refused Insert")
-	check(t, repo.DeleteUnconditional(ctx, saleKey("a")))
+	assert.Check(t, repo.DeleteUnconditional(ctx, saleKey("a")))
 	wants("Delete", gone("a gone")...)
 
 	tx := repo.Table().NewTransaction()
 	for i, id := range []string{"b", "c", "d"} {
 		repo.StageInsert(tx, saleOf(id, i))
 	}
-	check(t, second(tx.Commit(ctx)))
+	assert.Check(t, assert.Err(tx.Commit(ctx)))
 	wants("a transaction", "b 0", "c 1", "d 2")
 	bulk := func(verb tables.BulkVerb, sales ...*sale) {
 		t.Helper()
@@ -205,7 +203,7 @@ func verbs(t *testing.T, x *commits, store *patterns.Store, repo *patterns.Repos
 	wants("jobs")
 	var all []*sale
 	for v, err := range repo.Query().Partition("shop").All(ctx) {
-		check(t, err)
+		assert.Check(t, err)
 		all = append(all, v)
 	}
 	bulk(tables.BulkDelete, all...)
@@ -229,7 +227,7 @@ func TestOnCommitFails(t *testing.T) {
 		if several {
 			repo.StageInsert(tx, saleOf("b", 1))
 		}
-		check(t, second(tx.Commit(t.Context())))
+		assert.Check(t, assert.Err(tx.Commit(t.Context())))
 		if stats := drainIntents(t, store); stats.Poisoned != 1 {
 			t.Errorf("%+v", stats)
 		}
@@ -243,7 +241,7 @@ func TestOnCommitFails(t *testing.T) {
 			t.Fatalf("%+v", poisoned)
 		}
 		x.fail = nil
-		must[int](t)(eventual.Intents(store).Poison().Requeue(t.Context(), func(eventual.PoisonMessage) bool { return true }))
+		assert.Must[int](t)(eventual.Intents(store).Poison().Requeue(t.Context(), func(eventual.PoisonMessage) bool { return true }))
 		if stats := drainIntents(t, store); stats.Handled != 1 {
 			t.Errorf("%+v", stats)
 		}
@@ -255,15 +253,15 @@ func TestOnCommitHidesTheHandlersKind(t *testing.T) {
 	var x commits
 	var log logged
 	s := storagetest.Simulator(t, nil)
-	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: log.logger()}))
-	store := must[*patterns.Store](t)(patterns.NewStore(account, "kinds", nil))
-	repo := must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table("Sales"), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }}, eventual.OnCommit("calls", x.handle, nil)))
-	check(t, store.Create(t.Context()))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: log.logger()}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "kinds", nil))
+	repo := assert.Must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table("Sales"), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }}, eventual.OnCommit("calls", x.handle, nil)))
+	assert.Check(t, store.Create(t.Context()))
 	x.fail = func(eventual.Commit[sale]) error {
 		return &tables.Error{Op: "Insert", Table: "Others", Kind: tables.ErrDuplicate}
 	}
-	check(t, repo.Insert(t.Context(), saleOf("a", 1)))
-	check(t, store.Close(t.Context()))
+	assert.Check(t, repo.Insert(t.Context(), saleOf("a", 1)))
+	assert.Check(t, store.Close(t.Context()))
 	if text := log.String(); !strings.Contains(text, "the handler of OnCommit failed") || !strings.Contains(text, "pattern=calls") || strings.Contains(text, "decide which entity") {
 		t.Error(text)
 	}
@@ -303,13 +301,11 @@ func TestOnCommitRequests(t *testing.T) {
 		}
 		_, repo := newSales(t, &counted, all...)
 		before := requests.Count()
-		check(t, repo.Insert(t.Context(), saleOf("a", 1)))
-		if n := requests.Count() - before; n != c.want {
-			t.Errorf("%s: %d requests, want %d", c.name, n, c.want)
-		}
-		v := must[*sale](t)(repo.Get(t.Context(), saleKey("a")))
+		assert.Check(t, repo.Insert(t.Context(), saleOf("a", 1)))
+		assert.Equal(t, requests.Count()-before, c.want, "%s: requests", c.name)
+		v := assert.Must[*sale](t)(repo.Get(t.Context(), saleKey("a")))
 		before = requests.Count()
-		check(t, repo.Delete(t.Context(), v))
+		assert.Check(t, repo.Delete(t.Context(), v))
 		if n := requests.Count() - before; !c.byEmail && n != 1 {
 			t.Errorf("%s: %d requests for a delete that calls nobody", c.name, n)
 		}
@@ -325,12 +321,12 @@ func TestOnCommitNotCommitted(t *testing.T) {
 	open := func(s *storagetest.Service) (*patterns.Store, *patterns.Repository[sale]) {
 		store, repo, err := salesOf(s, names, eventual.OnCommit("calls", x.handle, nil),
 			interpartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, &interpartition.Options[sale]{ByPartition: true, Unique: true}))
-		check(t, err)
+		assert.Check(t, err)
 		return store, repo
 	}
 	store, repo := open(s)
-	check(t, store.Create(t.Context()))
-	check(t, repo.Insert(t.Context(), saleOf("a", 1)))
+	assert.Check(t, store.Create(t.Context()))
+	assert.Check(t, repo.Insert(t.Context(), saleOf("a", 1)))
 	x.want(t, "Insert", "a 1")
 	for _, writtenSince := range []bool{false, true} {
 		dying, _ := s.Faulty(storagetest.InjectorFunc(func(c storagetest.Call) storagetest.Fault {
@@ -340,13 +336,11 @@ func TestOnCommitNotCommitted(t *testing.T) {
 			return nil
 		}))
 		_, theirs := open(dying)
-		v := must[*sale](t)(repo.Get(t.Context(), saleKey("a")))
+		v := assert.Must[*sale](t)(repo.Get(t.Context(), saleKey("a")))
 		v.Total++
-		if err := theirs.Replace(t.Context(), v); !errors.Is(err, storagetest.ErrDied) {
-			t.Fatalf("the writer did not die: %v", err)
-		}
+		assert.ErrorIs(assert.Fatal(t), theirs.Replace(t.Context(), v), storagetest.ErrDied, "the writer did not die")
 		if writtenSince {
-			must[*sale](t)(repo.Update(t.Context(), saleKey("a"), func(v *sale) error { v.Total = 7; return nil }))
+			assert.Must[*sale](t)(repo.Update(t.Context(), saleKey("a"), func(v *sale) error { v.Total = 7; return nil }))
 			x.want(t, "Update", "a 7")
 		}
 		s.Wait(time.Minute + time.Second)
@@ -361,9 +355,7 @@ func TestOnCommitNotCommitted(t *testing.T) {
 	}
 	again := saleOf("a", 9)
 	again.Email = "other@contoso.com"
-	if err := repo.Insert(t.Context(), again); !errors.Is(err, tables.ErrExists) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, repo.Insert(t.Context(), again), tables.ErrExists)
 	x.want(t, "a refused change with a reservation")
 }
 
@@ -379,7 +371,7 @@ func TestOnCommitCallsAgain(t *testing.T) {
 		return repo.Replace(t.Context(), c.Entity)
 	}
 	v := saleOf("a", 1)
-	check(t, repo.Insert(t.Context(), v))
+	assert.Check(t, repo.Insert(t.Context(), v))
 	calls, ids := x.take()
 	if want := []string{"a 1", "a 2", "a 2"}; !slices.Equal(calls, want) || ids != 2 || v.Total != 1 {
 		t.Errorf("calls %q with %d IDs, and the caller's value has total %d", calls, ids, v.Total)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -46,22 +47,27 @@ func TestKilledOutboxes(t *testing.T) {
 	s := storagetest.Azurite(t)
 	names, effectsName := saleNames(t, s), s.TableName(t)
 	store, repo, err := salesOf(s, names, (&destination{}).outbox(nil, nil))
-	check(t, err)
+	assert.Check(t, err)
 	eventual.Intents(store)
 	table := store.Table(effectsName)
-	check(t, store.Create(t.Context()))
-	for bucket := range killBuckets {
-		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
-		counter.Set(countProperty, tables.Int64(0))
-		check(t, table.Entities().Insert(t.Context(), counter))
-	}
+	assert.Check(t, store.Create(t.Context()))
+	newEffects(t, table)
 
 	began := time.Now()
-	killed := killOutboxes(t, s, strings.Join([]string{names[0], names[1], effectsName}, " "), n, each)
+	start := func(n int) *victim {
+		return startChild(t, "TestKilledOutboxes", s.ConnectionString, fmt.Sprintf("%s=%s %s %s s%d", outboxKillVariable, names[0], names[1], effectsName, n))
+	}
+	begun := func(all []*victim) (n int) {
+		for _, v := range all {
+			n += v.said(changeBegun)
+		}
+		return n
+	}
+	killed := killInTurn(t, start, func(v *victim) bool { return v.said(changeBegun) >= each }, func(all []*victim) bool { return begun(all) < n })
 	took := time.Since(began)
-	changes, again, twice := 0, 0, 0
+	changes, again, twice := begun(killed), 0, 0
 	for _, v := range killed {
-		changes, again, twice = changes+v.said(changeBegun), again+v.said(redelivered), twice+v.said(duplicate)
+		again, twice = again+v.said(redelivered), twice+v.said(duplicate)
 	}
 	committed, wrong := checkEffects(t, repo, table)
 	t.Logf("%d changes in %.1f s, %d of them committed; %d processes killed; %d calls that were not the first, or for an ID whose effect was there; %d entities wrong",
@@ -69,7 +75,7 @@ func TestKilledOutboxes(t *testing.T) {
 	if len(killed) < 4 || changes < n || committed < n*9/10 {
 		t.Error("the kills did not meet changes under way, so the test has not tested anything")
 	}
-	if poisoned := must[int](t)(eventual.Intents(store).Poison().Length(t.Context())); poisoned != 0 {
+	if poisoned := assert.Must[int](t)(eventual.Intents(store).Poison().Length(t.Context())); poisoned != 0 {
 		t.Errorf("%d intents are poisoned; the first: %+v", poisoned, entries(t, eventual.Intents(store))[0])
 	}
 }
@@ -80,49 +86,12 @@ func TestKilledOutboxesCanFail(t *testing.T) {
 	if !harness.Thorough() || !harness.OnAzurite(t) {
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), must[string](t)(os.Executable()), "-test.run=^TestKilledOutboxes$")
+	cmd := exec.CommandContext(t.Context(), assert.Must[string](t)(os.Executable()), "-test.run=^TestKilledOutboxes$")
 	cmd.Env = append(os.Environ(), careless+"=1")
 	out, err := cmd.CombinedOutput()
 	if said := regexp.MustCompile(`sale [^\n]* effects after [^\n]*`).FindString(string(out)); err == nil || said == "" {
 		t.Fatalf("effects that are not idempotent were not caught: %v\n%s", err, out)
 	}
-}
-
-// killOutboxes runs two processes and kills them in turn, each after so many changes, until n are begun. It returns all of them.
-func killOutboxes(t *testing.T, s *storagetest.Service, names string, n, each int) (all []*victim) {
-	t.Helper()
-	var running []*victim
-	defer func() {
-		for _, v := range running { // those of a test that failed
-			v.cmd.Process.Kill()
-			v.cmd.Wait()
-		}
-	}()
-	begin := func() {
-		v := startChild(t, "TestKilledOutboxes", s.ConnectionString, outboxKillVariable+"="+fmt.Sprint(names, " s", len(all)))
-		all, running = append(all, v), append(running, v)
-	}
-	begin()
-	begin()
-	for begun := 0; begun < n; time.Sleep(10 * time.Millisecond) {
-		begun = 0
-		for _, v := range all {
-			begun += v.said(changeBegun)
-		}
-		if oldest := running[0]; oldest.said(changeBegun) >= each {
-			running = running[1:]
-			oldest.kill(t)
-			begin()
-		}
-	}
-	for _, v := range running {
-		v.stdin.Close() // all of them, since each waits until no intent is left
-	}
-	for _, v := range running {
-		v.end(t)
-	}
-	running = nil
-	return all
 }
 
 // checkEffects holds the effects against the sales: one for each change, which is as many as the sale's total. committed is the number
@@ -131,7 +100,7 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 	t.Helper()
 	effects, rows, counted := map[string]int{}, 0, int64(0)
 	for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
-		check(t, err)
+		assert.Check(t, err)
 		if row.Key == counterOf(row.Key.Partition) {
 			n, _ := row.Get(countProperty).Int()
 			counted += n
@@ -142,7 +111,7 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 		rows++
 	}
 	for v, err := range repo.Query().Partition("shop").All(t.Context()) {
-		check(t, err)
+		assert.Check(t, err)
 		committed += v.Total
 		if effects[v.ID] != v.Total {
 			wrong++
@@ -154,9 +123,7 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 		wrong++
 		t.Errorf("sale %s does not exist and has %d effects", id, n)
 	}
-	if int64(rows) != counted {
-		t.Errorf("%d effects, and the counters say %d", rows, counted)
-	}
+	assert.Equal(t, int64(rows), counted, "the counters, of %d effects", rows)
 	return committed, wrong
 }
 
@@ -164,10 +131,10 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 // what there is.
 func beOutbox(t *testing.T, names []string) {
 	s := storagetest.Azurite(t)
-	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := must[*patterns.Store](t)(patterns.NewStore(account, names[1], &patterns.StoreOptions{Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: killVisibility})}))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, names[1], &patterns.StoreOptions{Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: killVisibility})}))
 	seen := saleEffects{effects: effects{table: account.Table(names[2]), told: os.Stdout}}
-	repo := must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table(names[0]), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }},
+	repo := assert.Must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table(names[0]), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }},
 		eventual.OnCommit("calls", seen.count, nil)))
 	var over atomic.Bool
 	go func() {
@@ -178,9 +145,7 @@ func beOutbox(t *testing.T, names []string) {
 	var worker, writers sync.WaitGroup
 	worker.Go(func() {
 		err := eventual.Run(ctx, store, &eventual.WorkerOptions{Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	})
 	var next atomic.Int64
 	for range outboxKillWriters {
@@ -195,8 +160,8 @@ func beOutbox(t *testing.T, names []string) {
 		})
 	}
 	writers.Wait()
-	check(t, store.Close(ctx))
-	for must[int](t)(eventual.Intents(store).Length(ctx)) > 0 {
+	assert.Check(t, store.Close(ctx))
+	for assert.Must[int](t)(eventual.Intents(store).Length(ctx)) > 0 {
 		time.Sleep(50 * time.Millisecond)
 	}
 	cancel()
@@ -221,33 +186,14 @@ type saleEffects struct {
 	calls sync.Map // by Commit.ID
 }
 
-// count inserts the change's row and raises its bucket's counter, in one transaction: the row is refused the second time.
+// count has the effect of a change, unless the handler is to be careless: then it has one for each call.
 func (e *saleEffects) count(ctx context.Context, c eventual.Commit[sale]) error {
 	if _, again := e.calls.LoadOrStore(c.ID, true); again {
 		io.WriteString(e.told, redelivered)
 	}
-	rows, bucket := e.table.Entities(), bucketOf(c.ID)
-	for {
-		counter, err := rows.Get(ctx, counterOf(bucket))
-		if err != nil {
-			return err
-		}
-		n, _ := counter.Get(countProperty).Int()
-		counter.Set(countProperty, tables.Int64(n+1))
-		row := &tables.Entity{Key: tables.Key{Partition: bucket, Row: c.ID}}
-		if os.Getenv(careless) != "" {
-			row.Key.Row += rand.Text() // not idempotent
-		}
-		row.Set(numberProperty, tables.String(c.Entity.ID))
-		x := e.table.NewTransaction()
-		x.Insert(row)
-		x.Replace(counter)
-		switch _, err := x.Commit(ctx); {
-		case errors.Is(err, tables.ErrExists):
-			io.WriteString(e.told, duplicate)
-			return nil
-		case !errors.Is(err, tables.ErrConflict):
-			return err
-		}
+	row := c.ID
+	if os.Getenv(careless) != "" {
+		row += rand.Text()
 	}
+	return e.add(ctx, c.ID, row, tables.String(c.Entity.ID))
 }

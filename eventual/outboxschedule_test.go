@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -75,9 +76,9 @@ func (r *outboxSchedule) stage(t testing.TB, s *storagetest.Service) explore.Sta
 	r.options = &eventual.OutboxOptions{Deletes: true, Ordered: r.ordered && !r.withoutLock}
 	r.Faults, r.Deaths, r.Visibility, r.Network = trouble, trouble/5, outboxVisibility, s.ClientOptions.Transport
 	store, _, err := r.open(s)
-	check(t, err)
+	assert.Check(t, err)
 	eventual.Intents(store)
-	check(t, store.Create(t.Context()))
+	assert.Check(t, store.Create(t.Context()))
 	var stage explore.Stage
 	for range 3 {
 		stage.Actors = append(stage.Actors, r.writer(rng.Uint64()))
@@ -169,7 +170,7 @@ func TestScheduleOnCommitCanFail(t *testing.T) {
 		return
 	}
 	for without, finds := range map[string]string{reread: `the last call for sale [^\n]*`, lock: `[ab] went back from [^\n]*`} {
-		cmd := exec.CommandContext(t.Context(), must[string](t)(os.Executable()), "-test.run=^TestScheduleOnCommitCanFail$")
+		cmd := exec.CommandContext(t.Context(), assert.Must[string](t)(os.Executable()), "-test.run=^TestScheduleOnCommitCanFail$")
 		cmd.Env = append(os.Environ(), careless+"="+without)
 		out, err := cmd.CombinedOutput()
 		said := regexp.MustCompile(finds).FindString(string(out))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -109,13 +110,13 @@ func outboxSweep(floor int, options *eventual.OutboxOptions, async, workers bool
 			return salesOf(s, names, outbox)
 		}
 		store, repo, err := open(s)
-		check(t, err)
+		assert.Check(t, err)
 		eventual.Intents(store)
-		check(t, store.Create(t.Context()))
+		assert.Check(t, store.Create(t.Context()))
 		for _, id := range []string{"a", "b"} {
-			check(t, repo.Insert(t.Context(), saleOf(id, 1)))
+			assert.Check(t, repo.Insert(t.Context(), saleOf(id, 1)))
 		}
-		check(t, harness.DrainNow(t.Context(), eventual.Intents(store)))
+		assert.Check(t, harness.DrainNow(t.Context(), eventual.Intents(store)))
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				_, repo, err := open(s)
@@ -208,7 +209,7 @@ func TestSweepOnCommitCanFail(t *testing.T) {
 		storagetest.Sweep(t, c)
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), must[string](t)(os.Executable()), "-test.run=^TestSweepOnCommitCanFail$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), assert.Must[string](t)(os.Executable()), "-test.run=^TestSweepOnCommitCanFail$", "-test.v")
 	cmd.Env = append(os.Environ(), careless+"=1")
 	out, err := cmd.CombinedOutput()
 	said := regexp.MustCompile(`sweep TestSweepOnCommitCanFail: [^\n]*[1-9]\d* divergences`).FindString(string(out))

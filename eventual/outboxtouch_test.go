@@ -14,6 +14,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -41,19 +43,19 @@ func TestOnCommitIgnoresTouches(t *testing.T) {
 			var x commits
 			names := saleNames(t, s)
 			store, before, err := salesOf(s, names, eventual.OnCommit("calls", x.handle, nil), version(1))
-			check(t, err)
-			check(t, store.Create(t.Context()))
-			check(t, before.Insert(t.Context(), saleOf("a", 1)))
+			assert.Check(t, err)
+			assert.Check(t, store.Create(t.Context()))
+			assert.Check(t, before.Insert(t.Context(), saleOf("a", 1)))
 			x.want(t, "Insert", "a 1")
 			second := version(2)
 			byEmail := intrapartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, nil)
 			store, repo, err := salesOf(s, names, eventual.OnCommit("calls", x.handle, nil), second, byEmail)
-			check(t, err)
-			old := must[*sale](t)(repo.Get(t.Context(), saleKey("a"))).WriteID()
+			assert.Check(t, err)
+			old := assert.Must[*sale](t)(repo.Get(t.Context(), saleKey("a"))).WriteID()
 			if report, err := of(repo, second)(t.Context(), nil); err != nil || report.Failed > 0 {
 				t.Errorf("%+v, %v", report, err)
 			}
-			if must[*sale](t)(repo.Get(t.Context(), saleKey("a"))).WriteID() == old {
+			if assert.Must[*sale](t)(repo.Get(t.Context(), saleKey("a"))).WriteID() == old {
 				t.Error("the job has not written the entity")
 			}
 			drainIntents(t, store)
@@ -78,25 +80,23 @@ func TestOnCommitOrdered(t *testing.T) {
 			}
 			return nil
 		}
-		check(t, repo.Insert(t.Context(), saleOf("a", 1)))
+		assert.Check(t, repo.Insert(t.Context(), saleOf("a", 1)))
 		x.want(t, "the first change", "a 1")
-		check(t, repo.Insert(t.Context(), saleOf("b", 1)))
+		assert.Check(t, repo.Insert(t.Context(), saleOf("b", 1)))
 		x.want(t, "another entity", "b 1")
-		v := must[*sale](t)(repo.Get(t.Context(), saleKey("a")))
+		v := assert.Must[*sale](t)(repo.Get(t.Context(), saleKey("a")))
 		v.Total = 2
-		check(t, repo.Replace(t.Context(), v))
+		assert.Check(t, repo.Replace(t.Context(), v))
 		x.want(t, "a change after one whose call has failed")
 		stats := drainIntents(t, store)
 		if calls, ids := x.take(); stats.Poisoned != 1 || ids != 1 || len(calls) != 5 || calls[0] != "a 2" {
 			t.Errorf("%+v, calls %q for %d changes", stats, calls, ids)
 		}
 		for _, p := range entries(t, eventual.Intents(store)) {
-			if !strings.Contains(p.Reason, "no paper") {
-				t.Error(p.Reason)
-			}
+			assert.Contains(t, p.Reason, "no paper")
 		}
 		printer = true
-		must[int](t)(eventual.Intents(store).Poison().Requeue(t.Context(), func(p eventual.PoisonMessage) bool { return strings.Contains(p.Reason, "no paper") }))
+		assert.Must[int](t)(eventual.Intents(store).Poison().Requeue(t.Context(), func(p eventual.PoisonMessage) bool { return strings.Contains(p.Reason, "no paper") }))
 		drainIntents(t, store)
 		x.want(t, "the first change, requeued", "a 2")
 		s.Wait(2 * time.Minute) // the second change has waited, and was not poisoned
@@ -104,16 +104,16 @@ func TestOnCommitOrdered(t *testing.T) {
 		x.want(t, "the second change", "a 2")
 
 		printer = false
-		check(t, repo.Upsert(t.Context(), saleOf("a", 3)))
+		assert.Check(t, repo.Upsert(t.Context(), saleOf("a", 3)))
 		x.want(t, "a call that will be purged", "a 3")
 		drainIntents(t, store)
-		must[int](t)(eventual.Intents(store).Poison().Purge(t.Context(), func(eventual.PoisonMessage) bool { return true }))
+		assert.Must[int](t)(eventual.Intents(store).Poison().Purge(t.Context(), func(eventual.PoisonMessage) bool { return true }))
 		x.take()
 		printer = true
-		check(t, outbox.Unlock(t.Context(), saleKey("a")))
-		check(t, repo.Upsert(t.Context(), saleOf("a", 4)))
+		assert.Check(t, outbox.Unlock(t.Context(), saleKey("a")))
+		assert.Check(t, repo.Upsert(t.Context(), saleOf("a", 4)))
 		x.want(t, "a change after Unlock", "a 4")
-		wantKind(t, outbox.Unlock(t.Context(), saleKey("a")), tables.ErrNotFound)
+		harness.WantKind(t, outbox.Unlock(t.Context(), saleKey("a")), tables.ErrNotFound)
 	})
 }
 
@@ -145,14 +145,13 @@ func TestOnCommitOrderedNested(t *testing.T) {
 					store, repo = newSales(t, s, eventual.OnCommit("calls", handle, &eventual.OutboxOptions{Ordered: true}))
 					changed.Store("a", true) // while they are inserted
 					changed.Store("b", true)
-					check(t, errors.Join(repo.Insert(t.Context(), saleOf("a", 1)), repo.Insert(t.Context(), saleOf("b", 1))))
+					assert.Check(t, errors.Join(repo.Insert(t.Context(), saleOf("a", 1)), repo.Insert(t.Context(), saleOf("b", 1))))
 					x.take()
 					changed.Clear()
 					var both sync.WaitGroup
 					for _, id := range []string{"a", "b"} {
 						both.Go(func() {
-							_, err := repo.Update(t.Context(), saleKey(id), func(v *sale) error { v.Total++; return nil })
-							check(t, err)
+							assert.Check(t, assert.Err(repo.Update(t.Context(), saleKey(id), func(v *sale) error { v.Total++; return nil })))
 						})
 					}
 					both.Wait()
@@ -180,7 +179,7 @@ func TestOnCommitOfHotEntity(t *testing.T) {
 		const changes = 75 // more than MaxDequeues times Schema.MaxAttempts, which are 5 and 10
 		names := saleNames(t, s)
 		_, other, err := salesOf(s, names)
-		check(t, err)
+		assert.Check(t, err)
 		var x commits
 		x.fail = func(c eventual.Commit[sale]) error {
 			if c.Entity.Total >= changes {
@@ -190,9 +189,9 @@ func TestOnCommitOfHotEntity(t *testing.T) {
 			return err
 		}
 		store, repo, err := salesOf(s, names, patterns.Async(eventual.OnCommit("calls", x.handle, nil)))
-		check(t, err)
-		check(t, store.Create(t.Context()))
-		check(t, repo.Insert(t.Context(), saleOf("a", 0)))
+		assert.Check(t, err)
+		assert.Check(t, store.Create(t.Context()))
+		assert.Check(t, repo.Insert(t.Context(), saleOf("a", 0)))
 		var stats eventual.WorkerStats
 		deliveries := 0
 		for range 20 {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -22,13 +24,11 @@ func poisoned(t testing.TB, s *storagetest.Service, n int, o *eventual.QueueOpti
 	t.Helper()
 	q := newQueue(t, s, o)
 	for i := range n {
-		must[string](t)(q.Send(t.Context(), "fails", order{Number: i}, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "fails", order{Number: i}, nil))
 	}
 	w := newWorker(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{MaxDequeues: 1})
-	must[int](t)(w.Drain(t.Context()))
-	if length := must[int](t)(q.Poison().Length(t.Context())); length != n {
-		t.Fatalf("%d entries, want %d", length, n)
-	}
+	assert.Must[int](t)(w.Drain(t.Context()))
+	assert.Equal(assert.Fatal(t), assert.Must[int](t)(q.Poison().Length(t.Context())), n, "entries")
 	return q
 }
 
@@ -44,23 +44,17 @@ func TestRequeue(t *testing.T) {
 		t.Run(fmt.Sprint(shards), func(t *testing.T) {
 			q := poisoned(t, storagetest.Open(t), 40, &eventual.QueueOptions{Shards: shards})
 			examined := 0
-			n := must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool { examined++; return is(7)(e) || is(39)(e) }))
+			n := assert.Must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool { examined++; return is(7)(e) || is(39)(e) }))
 			if n != 2 || examined != 40 {
 				t.Errorf("%d requeued, %d looked at", n, examined)
 			}
-			if left := entries(t, q); len(left) != 32 {
-				t.Errorf("%d entries are visible", len(left))
-			}
-			if n := must[int](t)(q.Poison().Length(t.Context())); n != 38 {
-				t.Errorf("%d entries are left", n)
-			}
+			assert.Equal(t, len(entries(t, q)), 32, "visible entries")
+			assert.Equal(t, assert.Must[int](t)(q.Poison().Length(t.Context())), 38, "entries left")
 			var mu sync.Mutex
 			var got []int
 			drain(t, q, map[string]eventual.Handler{"fails": func(_ context.Context, m *eventual.Message) error {
 				var o order
-				if m.Dequeues != 1 {
-					t.Errorf("delivery %d", m.Dequeues)
-				}
+				assert.Equal(t, m.Dequeues, 1, "delivery")
 				err := m.Decode(&o)
 				mu.Lock()
 				defer mu.Unlock()
@@ -68,12 +62,8 @@ func TestRequeue(t *testing.T) {
 				return err
 			}})
 			slices.Sort(got)
-			if !slices.Equal(got, []int{7, 39}) {
-				t.Errorf("handled: %v", got)
-			}
-			if n := must[int](t)(q.Poison().Requeue(t.Context(), nil)); n != 38 {
-				t.Errorf("%d requeued", n)
-			}
+			assert.Slices(t, got, []int{7, 39}, "handled")
+			assert.Equal(t, assert.Must[int](t)(q.Poison().Requeue(t.Context(), nil)), 38, "requeued")
 		})
 	}
 }
@@ -81,33 +71,27 @@ func TestRequeue(t *testing.T) {
 // TestPurge deletes what matches.
 func TestPurge(t *testing.T) {
 	q := poisoned(t, storagetest.Open(t), 5, nil)
-	must[string](t)(q.Send(t.Context(), "fails", large, nil))
+	assert.Must[string](t)(q.Send(t.Context(), "fails", large, nil))
 	w := newWorker(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{MaxDequeues: 1})
-	must[int](t)(w.Drain(t.Context()))
+	assert.Must[int](t)(w.Drain(t.Context()))
 	wantClaims(t, q, 1)
-	if n := must[int](t)(q.Poison().Purge(t.Context(), is(3))); n != 1 {
-		t.Errorf("%d purged", n)
-	}
+	assert.Equal(t, assert.Must[int](t)(q.Poison().Purge(t.Context(), is(3))), 1, "purged")
 	if left := entries(t, q); len(left) != 5 || slices.ContainsFunc(left, is(3)) {
 		t.Errorf("%+v", left)
 	}
-	if n := must[int](t)(q.Poison().Purge(t.Context(), nil)); n != 5 {
-		t.Errorf("%d purged", n)
-	}
+	assert.Equal(t, assert.Must[int](t)(q.Poison().Purge(t.Context(), nil)), 5, "purged")
 	wantClaims(t, q, 1) // another entry may be of the same message
 	if r := sweepClaims(t, q); r.Young != 1 {
 		t.Errorf("%+v of a body that is new", r)
 	}
-	if left := entries(t, q); len(left) != 0 {
-		t.Errorf("%+v", left)
-	}
+	assert.Len(t, entries(t, q), 0)
 }
 
 // TestLargeEntries: a message that nearly fills its own leaves no room for an entry around it; the entry goes into a blob.
 func TestLargeEntries(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
 	body := strings.Repeat("x", 48_900)
-	must[string](t)(q.Send(t.Context(), "nobody's", body, nil))
+	assert.Must[string](t)(q.Send(t.Context(), "nobody's", body, nil))
 	wantClaims(t, q, 0)
 	drain(t, q, nil)
 	wantClaims(t, q, 1)
@@ -115,9 +99,7 @@ func TestLargeEntries(t *testing.T) {
 	if len(e) != 1 || e[0].Reason != `no handler for messages of type "nobody's"; give one to NewWorker` || string(e[0].Body()) != `"`+body+`"` {
 		t.Fatalf("%+v", e)
 	}
-	if n := must[int](t)(q.Poison().Requeue(t.Context(), nil)); n != 1 {
-		t.Errorf("%d requeued", n)
-	}
+	assert.Equal(t, assert.Must[int](t)(q.Poison().Requeue(t.Context(), nil)), 1, "requeued")
 	wantClaims(t, q, 0)
 	if stats := drain(t, q, map[string]eventual.Handler{"nobody's": func(context.Context, *eventual.Message) error { return nil }}); stats.Handled != 1 {
 		t.Errorf("%+v", stats)
@@ -130,28 +112,21 @@ func TestForeignEntries(t *testing.T) {
 	q := poisoned(t, storagetest.Open(t), 1, nil)
 	client := storageQueue(q, "-poison")
 	for _, text := range []string{"hello", `{"id":"A7","type":"ship","body":1}`, `{"id":"A8","type":"tablepatterns.poison","body":"x"}`} {
-		_, err := client.EnqueueMessage(t.Context(), text, nil)
-		check(t, err)
+		assert.Check(t, assert.Err(client.EnqueueMessage(t.Context(), text, nil)))
 	}
 	seen := map[string]string{}
 	for _, e := range entries(t, q) {
 		seen[e.Type+"|"+string(e.Body())] = e.Reason
 	}
 	for want, reason := range map[string]string{"fails|" + `{"Number":0}`: "no", "ship|1": "not known", "|": "the entry cannot be read"} {
-		if !strings.Contains(seen[want], reason) {
-			t.Errorf("%q: %q", want, seen[want])
-		}
+		assert.Contains(t, seen[want], reason, "%q", want)
 	}
 	n, err := q.Poison().Requeue(t.Context(), nil)
 	if n != 3 || err == nil || !strings.Contains(err.Error(), "entry A8: the message is not an entry that a worker has put on the poison queue") {
 		t.Errorf("%d, %v", n, err)
 	}
-	if got := must[int](t)(q.Length(t.Context())); got != 3 {
-		t.Errorf("%d messages", got)
-	}
-	if n := must[int](t)(q.Poison().Purge(t.Context(), nil)); n != 1 {
-		t.Errorf("%d purged", n)
-	}
+	assert.Equal(t, assert.Must[int](t)(q.Length(t.Context())), 3, "messages")
+	assert.Equal(t, assert.Must[int](t)(q.Poison().Purge(t.Context(), nil)), 1, "purged")
 }
 
 // TestRoundIsBounded: a message that fails again while it is requeued is not requeued again.
@@ -159,18 +134,12 @@ func TestRoundIsBounded(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := poisoned(t, s, 10, nil)
 		r := start(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{MaxDequeues: 1, MaxPoll: 100 * time.Millisecond})
-		n := must[int](t)(q.Poison().Requeue(t.Context(), func(eventual.PoisonMessage) bool { time.Sleep(2 * time.Second); return true }))
-		if n != 10 {
-			t.Errorf("%d requeued", n)
-		}
+		n := assert.Must[int](t)(q.Poison().Requeue(t.Context(), func(eventual.PoisonMessage) bool { time.Sleep(2 * time.Second); return true }))
+		assert.Equal(t, n, 10, "requeued")
 		time.Sleep(time.Minute)
 		r.stop(t)
-		if n := must[int](t)(q.Poison().Length(t.Context())); n != 10 {
-			t.Errorf("%d entries", n)
-		}
-		if n := len(entries(t, q)); n != 10 {
-			t.Errorf("%d entries are visible", n)
-		}
+		assert.Equal(t, assert.Must[int](t)(q.Poison().Length(t.Context())), 10, "entries")
+		assert.Equal(t, len(entries(t, q)), 10, "visible entries")
 	})
 }
 
@@ -179,7 +148,7 @@ func TestLongRounds(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := poisoned(t, s, 70, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second})
 		examined := map[string]int{}
-		n := must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool {
+		n := assert.Must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool {
 			examined[e.ID]++
 			time.Sleep(2 * time.Second)
 			return is(69)(e)
@@ -188,13 +157,9 @@ func TestLongRounds(t *testing.T) {
 			t.Errorf("%d requeued, %d looked at", n, len(examined))
 		}
 		for id, times := range examined {
-			if times != 1 {
-				t.Errorf("%s is looked at %d times", id, times)
-			}
+			assert.Equal(t, times, 1, "times %s is looked at", id)
 		}
-		if n := len(entries(t, q)); n != 32 {
-			t.Errorf("%d entries are visible", n)
-		}
+		assert.Equal(t, len(entries(t, q)), 32, "visible entries")
 	})
 }
 
@@ -202,31 +167,25 @@ func TestLongRounds(t *testing.T) {
 func TestPeekHidesNothing(t *testing.T) {
 	q := poisoned(t, storagetest.Open(t), 3, nil)
 	for range 2 {
-		if e := must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 2)); len(e) != 2 {
-			t.Errorf("%d entries", len(e))
-		}
-		if e := must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 1000)); len(e) != 3 {
-			t.Errorf("%d entries", len(e))
-		}
+		assert.Equal(t, len(assert.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 2))), 2, "entries")
+		assert.Equal(t, len(assert.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 1000))), 3, "entries")
 	}
-	_, err := q.Poison().Peek(t.Context(), 0)
-	wantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, assert.Err(q.Poison().Peek(t.Context(), 0)), tables.ErrInvalid)
 }
 
 // TestPoisonQueueIsMissing: without a place for it a message stays where it is, and the log says why.
 func TestPoisonQueueIsMissing(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
-		_, err := storageQueue(q, "-poison").Delete(t.Context(), nil)
-		check(t, err)
-		must[string](t)(q.Send(t.Context(), "fails", nil, nil))
+		assert.Check(t, assert.Err(storageQueue(q, "-poison").Delete(t.Context(), nil)))
+		assert.Must[string](t)(q.Send(t.Context(), "fails", nil, nil))
 		log := &logged{}
 		r := start(t, log.queue(t, s, q.Name(), nil), map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{MaxPoll: time.Second})
 		time.Sleep(5 * time.Minute)
-		if n := must[int](t)(q.Length(t.Context())); n != 1 || r.Stats().Poisoned != 0 || !strings.Contains(log.String(), "QueueNotFound") {
+		if n := assert.Must[int](t)(q.Length(t.Context())); n != 1 || r.Stats().Poisoned != 0 || !strings.Contains(log.String(), "QueueNotFound") {
 			t.Errorf("%d messages, %+v, log: %s", n, r.Stats(), log)
 		}
-		check(t, q.CreateIfMissing(t.Context()))
+		assert.Check(t, q.CreateIfMissing(t.Context()))
 		time.Sleep(5 * time.Minute)
 		r.stop(t)
 		if e := entries(t, q); len(e) != 1 || !strings.HasPrefix(e[0].Reason, "the message was delivered ") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -33,9 +34,7 @@ func TestPostponementsAreBounded(t *testing.T) {
 		{-time.Hour, 1 << 40, 9, 8},
 	} {
 		d := &delivery{session: postponing(time.Minute), raw: dequeued{dequeues: c.dequeues}, message: &Message{Sent: time.Now().Add(-c.sent), envelope: &envelope{Waits: c.waits}}}
-		if got := d.attempts(); got != c.want {
-			t.Errorf("%+v: %d attempts", c, got)
-		}
+		assert.Equal(t, d.attempts(), c.want, "%+v: attempts", c)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -16,35 +18,30 @@ func TestQueueVerbs(t *testing.T) {
 	for _, shards := range []int{1, 2} {
 		s := storagetest.Open(t)
 		name := s.QueueName(t)
-		q := must[*eventual.Queue](t)(openQueue(s, name[len(name)-16:], &eventual.QueueOptions{Shards: shards}))
+		q := assert.Must[*eventual.Queue](t)(openQueue(s, name[len(name)-16:], &eventual.QueueOptions{Shards: shards}))
 		ctx := t.Context()
-		_, err := q.Send(ctx, "a", nil, nil)
-		wantKind(t, err, tables.ErrMissingResource)
-		_, err = q.Send(ctx, "a", large, nil)
-		wantKind(t, err, tables.ErrMissingResource)
-		_, err = q.Length(ctx)
-		wantKind(t, err, tables.ErrMissingResource)
-		_, err = newWorker(t, q, nil, nil).Drain(ctx)
-		wantKind(t, err, tables.ErrMissingResource)
-		wantKind(t, q.Drop(ctx), tables.ErrMissingResource)
-		check(t, q.Create(ctx))
-		wantKind(t, q.Create(ctx), tables.ErrExists)
-		check(t, q.CreateIfMissing(ctx))
-		must[string](t)(q.Send(ctx, "a", large, nil))
-		check(t, q.Drop(ctx))
-		wantKind(t, q.Drop(ctx), tables.ErrMissingResource)
+		harness.WantKind(t, assert.Err(q.Send(ctx, "a", nil, nil)), tables.ErrMissingResource)
+		harness.WantKind(t, assert.Err(q.Send(ctx, "a", large, nil)), tables.ErrMissingResource)
+		harness.WantKind(t, assert.Err(q.Length(ctx)), tables.ErrMissingResource)
+		harness.WantKind(t, assert.Err(newWorker(t, q, nil, nil).Drain(ctx)), tables.ErrMissingResource)
+		harness.WantKind(t, q.Drop(ctx), tables.ErrMissingResource)
+		assert.Check(t, q.Create(ctx))
+		harness.WantKind(t, q.Create(ctx), tables.ErrExists)
+		assert.Check(t, q.CreateIfMissing(ctx))
+		assert.Must[string](t)(q.Send(ctx, "a", large, nil))
+		assert.Check(t, q.Drop(ctx))
+		harness.WantKind(t, q.Drop(ctx), tables.ErrMissingResource)
 	}
 }
 
 // TestCreateFinishes what another Create has begun, and still says that it was there.
 func TestCreateFinishes(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	q := must[*eventual.Queue](t)(openQueue(s, "orders", &eventual.QueueOptions{Shards: 2}))
-	_, err := storageQueue(q, "-0").Create(t.Context(), nil)
-	check(t, err)
-	wantKind(t, q.Create(t.Context()), tables.ErrExists)
+	q := assert.Must[*eventual.Queue](t)(openQueue(s, "orders", &eventual.QueueOptions{Shards: 2}))
+	assert.Check(t, assert.Err(storageQueue(q, "-0").Create(t.Context(), nil)))
+	harness.WantKind(t, q.Create(t.Context()), tables.ErrExists)
 	for range 20 {
-		must[string](t)(q.Send(t.Context(), "nobody's", large, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "nobody's", large, nil))
 	}
 	if st := drain(t, q, nil); st.Poisoned != 20 {
 		t.Errorf("%+v", st)
@@ -54,13 +51,13 @@ func TestCreateFinishes(t *testing.T) {
 // TestNameOfDroppedQueue is taken for a while.
 func TestNameOfDroppedQueue(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	q := must[*eventual.Queue](t)(openQueue(s, "orders", nil))
-	check(t, q.Create(t.Context()))
-	check(t, q.Drop(t.Context()))
-	wantKind(t, q.Create(t.Context()), tables.ErrBeingDeleted)
-	wantKind(t, q.CreateIfMissing(t.Context()), tables.ErrBeingDeleted)
+	q := assert.Must[*eventual.Queue](t)(openQueue(s, "orders", nil))
+	assert.Check(t, q.Create(t.Context()))
+	assert.Check(t, q.Drop(t.Context()))
+	harness.WantKind(t, q.Create(t.Context()), tables.ErrBeingDeleted)
+	harness.WantKind(t, q.CreateIfMissing(t.Context()), tables.ErrBeingDeleted)
 	s.Wait(time.Minute)
-	check(t, q.Create(t.Context()))
+	assert.Check(t, q.Create(t.Context()))
 }
 
 // TestLostAnswersOfVerbs: what the repeated request meets is taken for the work of the first.
@@ -68,20 +65,15 @@ func TestLostAnswersOfVerbs(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	for _, kind := range []storagetest.Kind{storagetest.CreateQueue, storagetest.DeleteQueue, storagetest.CreateContainer, storagetest.DeleteContainer} {
 		faulty, faults := s.Faulty(storagetest.On(kind, storagetest.Once(storagetest.LostAnswer)))
-		q := must[*eventual.Queue](t)(openQueue(faulty, "orders", nil))
-		check(t, q.Create(t.Context()))
-		check(t, q.Drop(t.Context()))
-		if len(faults.Met()) != 1 {
-			t.Errorf("%s: no fault", kind)
-		}
+		q := assert.Must[*eventual.Queue](t)(openQueue(faulty, "orders", nil))
+		assert.Check(t, q.Create(t.Context()))
+		assert.Check(t, q.Drop(t.Context()))
+		assert.Equal(t, len(faults.Met()), 1, "%s: faults met", kind)
 		s.Wait(time.Minute)
 
 		faulty, _ = s.WithRetries(0).Faulty(storagetest.On(kind, storagetest.Once(storagetest.LostAnswer)))
-		q = must[*eventual.Queue](t)(openQueue(faulty, "orders", nil))
-		err := errors.Join(q.Create(t.Context()), q.Drop(t.Context()))
-		if !errors.Is(err, tables.ErrUnknownOutcome) {
-			t.Errorf("%s: %v", kind, err)
-		}
+		q = assert.Must[*eventual.Queue](t)(openQueue(faulty, "orders", nil))
+		assert.ErrorIs(t, errors.Join(q.Create(t.Context()), q.Drop(t.Context())), tables.ErrUnknownOutcome, kind)
 		_ = q.Drop(t.Context())
 		s.Wait(time.Minute)
 	}
@@ -108,24 +100,20 @@ func TestRefusedQueues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openQueue(s, tc.name, tc.o)
-			wantKind(t, err, tables.ErrWiring)
-			if !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("%v; want %q", err, tc.says)
-			}
+			harness.WantKind(t, err, tables.ErrWiring)
+			assert.Contains(t, err.Error(), tc.says)
 		})
 	}
-	account := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", nil))
-	_, err := eventual.NewQueue(account, "orders", nil)
-	wantKind(t, err, tables.ErrWiring)
-	_, err = eventual.NewQueue(nil, "orders", nil)
-	wantKind(t, err, tables.ErrWiring)
+	account := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", nil))
+	harness.WantKind(t, assert.Err(eventual.NewQueue(account, "orders", nil)), tables.ErrWiring)
+	harness.WantKind(t, assert.Err(eventual.NewQueue(nil, "orders", nil)), tables.ErrWiring)
 }
 
 // TestDecodeShowsNoValue: errors go to logs.
 func TestDecodeShowsNoValue(t *testing.T) {
 	for body, v := range map[string]any{`{"Number":"top secret"}`: &order{}, `{"Number":12345678901234567890}`: &order{}, `{"Number":1.5e300}`: &order{}, `top secret`: &order{}} {
 		err := (&eventual.Message{Type: "ship", Body: []byte(body)}).Decode(v)
-		wantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 		if text := err.Error(); strings.Contains(text, "secret") || strings.Contains(text, "123") || strings.Contains(text, "e300") || !strings.Contains(text, `"ship"`) {
 			t.Error(text)
 		}

@@ -2,9 +2,7 @@ package eventual_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -61,7 +60,7 @@ func TestOwnedPartitions(t *testing.T) {
 						options.Partition = fmt.Sprint("department ", p)
 						used[q.Shard(options.Partition)] = true
 					}
-					must[string](t)(q.Send(t.Context(), "write", fmt.Sprint("department ", p), options))
+					assert.Must[string](t)(q.Send(t.Context(), "write", fmt.Sprint("department ", p), options))
 				}
 			}
 			if owned && len(used) < 3 {
@@ -72,9 +71,7 @@ func TestOwnedPartitions(t *testing.T) {
 			for shard := range shards {
 				w := newWorker(t, q, seen.handlers(fmt.Sprint("worker ", shard)), &eventual.WorkerOptions{Shards: []int{shard}, Concurrency: 1})
 				all.Go(func() {
-					if _, err := w.Drain(t.Context()); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, assert.Err(w.Drain(t.Context())))
 				})
 			}
 			all.Wait()
@@ -113,12 +110,12 @@ func TestOwnersOfOneShard(t *testing.T) {
 		}
 	}
 	for range 40 {
-		must[string](t)(q.Send(t.Context(), "write", partition, &eventual.SendOptions{Partition: partition}))
+		assert.Must[string](t)(q.Send(t.Context(), "write", partition, &eventual.SendOptions{Partition: partition}))
 	}
 	// The process that gets the first 32 messages dies: they stay hidden for the visibility timeout.
 	most, hidden := int32(32), int32(10)
 	answer, err := storageQueue(q, fmt.Sprint("-", own)).DequeueMessages(t.Context(), &azqueue.DequeueMessagesOptions{NumberOfMessages: &most, VisibilityTimeout: &hidden})
-	check(t, err)
+	assert.Check(t, err)
 	dead := len(answer.Messages)
 	drained := func(workers ...[]int) (handled []int) {
 		seen := &handledBy{workers: map[string]map[string]int{}, running: map[string]int{}}
@@ -155,15 +152,11 @@ func TestOwnersOfOneShard(t *testing.T) {
 func TestShardsThatAreNone(t *testing.T) {
 	q := newQueue(t, storagetest.Simulator(t, nil), &eventual.QueueOptions{Shards: 3})
 	for _, shards := range [][]int{{}, {-1}, {3}, {0, 1, 0}} {
-		if _, err := eventual.NewWorker(q, nil, &eventual.WorkerOptions{Shards: shards}); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%v: %v", shards, err)
-		}
+		assert.ErrorIs(t, assert.Err(eventual.NewWorker(q, nil, &eventual.WorkerOptions{Shards: shards})), tables.ErrWiring, shards)
 	}
 	given := []int{2, 0}
-	must[*eventual.Worker](t)(eventual.NewWorker(q, nil, &eventual.WorkerOptions{Shards: given}))
-	if !slices.Equal(given, []int{2, 0}) {
-		t.Error("the caller's slice was changed")
-	}
+	assert.Must[*eventual.Worker](t)(eventual.NewWorker(q, nil, &eventual.WorkerOptions{Shards: given}))
+	assert.Slices(t, given, []int{2, 0}, "the caller's slice was changed")
 }
 
 // TestPartitionsAreSpread uses keys of one form, whose characters repeat: a hash of low bits alone would leave shards empty.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -25,7 +27,7 @@ var (
 
 func signingKeys(t testing.TB, keys ...[]byte) *eventual.SigningKeys {
 	t.Helper()
-	return must[*eventual.SigningKeys](t)(eventual.NewSigningKeys(keys...))
+	return assert.Must[*eventual.SigningKeys](t)(eventual.NewSigningKeys(keys...))
 }
 
 // TestSigning: which messages a queue with keys handles.
@@ -33,7 +35,7 @@ func TestSigning(t *testing.T) {
 	s := storagetest.Open(t)
 	plain := newQueue(t, s, nil)
 	with := func(until time.Time, keys ...[]byte) *eventual.Queue {
-		return must[*eventual.Queue](t)(openQueue(s, plain.Name(), &eventual.QueueOptions{SigningKeys: signingKeys(t, keys...), AcceptUnsignedUntil: until}))
+		return assert.Must[*eventual.Queue](t)(openQueue(s, plain.Name(), &eventual.QueueOptions{SigningKeys: signingKeys(t, keys...), AcceptUnsignedUntil: until}))
 	}
 	steps := func(ctx context.Context, m *eventual.Message) error {
 		return m.Steps(ctx, eventual.Step{Name: "1", Do: func(context.Context) error { return nil }}, eventual.Step{Name: "2", Do: func(context.Context) error { return nil }})
@@ -64,21 +66,19 @@ func TestSigning(t *testing.T) {
 		"a signed one, doubled member": {from: with(time.Time{}, newKey), to: with(time.Time{}, newKey), change: replacing(`"body"`, `"id":"x","body"`), reason: "neither the JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			must[int](t)(plain.Poison().Purge(t.Context(), nil))
-			must[string](t)(c.from.Send(t.Context(), "work", c.body, nil))
+			assert.Must[int](t)(plain.Poison().Purge(t.Context(), nil))
+			assert.Must[string](t)(c.from.Send(t.Context(), "work", c.body, nil))
 			if c.change != nil {
 				raw := eventual.QueueService(c.from.Account()).NewQueueClient(c.from.Name())
 				got, err := raw.DequeueMessage(t.Context(), nil)
-				check(t, err)
-				text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
+				assert.Check(t, err)
+				text := string(assert.Must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
 				changed := c.change(text)
 				if changed == text {
 					t.Fatalf("nothing was changed in %s", text)
 				}
-				_, err = raw.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(changed)), nil)
-				check(t, err)
-				_, err = raw.DeleteMessage(t.Context(), *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
-				check(t, err)
+				assert.Check(t, assert.Err(raw.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(changed)), nil)))
+				assert.Check(t, assert.Err(raw.DeleteMessage(t.Context(), *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)))
 			}
 			stats := drain(t, c.to, map[string]eventual.Handler{"work": steps, "Work": steps})
 			poisoned := entries(t, plain)
@@ -86,9 +86,7 @@ func TestSigning(t *testing.T) {
 				t.Errorf("%+v, %+v", stats, poisoned)
 			}
 			for _, entry := range poisoned {
-				if !strings.Contains(entry.Reason, c.reason) {
-					t.Errorf("the reason is %q, want %q", entry.Reason, c.reason)
-				}
+				assert.Contains(t, entry.Reason, c.reason, "the reason")
 			}
 		})
 	}
@@ -103,15 +101,13 @@ func TestSignedForOneQueue(t *testing.T) {
 	s := storagetest.Open(t)
 	options := &eventual.QueueOptions{SigningKeys: signingKeys(t, newKey)}
 	from, to := newQueue(t, s, options), newQueue(t, s, options)
-	must[string](t)(from.Send(t.Context(), "work", 1, nil))
+	assert.Must[string](t)(from.Send(t.Context(), "work", 1, nil))
 	peeked, err := eventual.QueueService(from.Account()).NewQueueClient(from.Name()).PeekMessage(t.Context(), nil)
-	check(t, err)
+	assert.Check(t, err)
 	_, err = eventual.QueueService(to.Account()).NewQueueClient(to.Name()).EnqueueMessage(t.Context(), *peeked.Messages[0].MessageText, nil)
-	check(t, err)
+	assert.Check(t, err)
 	stats := drain(t, to, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { t.Error("handled"); return nil }})
-	if stats.Poisoned != 1 {
-		t.Errorf("%+v", stats)
-	}
+	assert.Equal(t, stats.Poisoned, 1, "%+v", stats)
 }
 
 // TestSignedForOneAccount: a signed message is no message of a queue of the same name in another account, even under the same key.
@@ -119,18 +115,18 @@ func TestSignedForOneAccount(t *testing.T) {
 	options := &eventual.QueueOptions{SigningKeys: signingKeys(t, newKey)}
 	open := func(account string) *eventual.Queue {
 		s := storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: account})
-		q := must[*eventual.Queue](t)(openQueue(s, "orders", options))
-		check(t, q.Create(t.Context()))
+		q := assert.Must[*eventual.Queue](t)(openQueue(s, "orders", options))
+		assert.Check(t, q.Create(t.Context()))
 		return q
 	}
 	from := open("contoso")
-	must[string](t)(from.Send(t.Context(), "work", 1, nil))
+	assert.Must[string](t)(from.Send(t.Context(), "work", 1, nil))
 	peeked, err := eventual.QueueService(from.Account()).NewQueueClient(from.Name()).PeekMessage(t.Context(), nil)
-	check(t, err)
+	assert.Check(t, err)
 	for account, handled := range map[string]int64{"contoso": 1, "contosostaging": 0} {
 		to := open(account)
 		_, err = eventual.QueueService(to.Account()).NewQueueClient(to.Name()).EnqueueMessage(t.Context(), *peeked.Messages[0].MessageText, nil)
-		check(t, err)
+		assert.Check(t, err)
 		stats := drain(t, to, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }})
 		if stats.Handled != handled || stats.Poisoned != 1-handled {
 			t.Errorf("%s: %+v", account, stats)
@@ -144,7 +140,7 @@ func TestWorkerSignsOnlyWhatVerified(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	later := time.Now().Add(24 * time.Hour)
 	plain := newQueue(t, s, nil)
-	q := must[*eventual.Queue](t)(openQueue(s, plain.Name(), &eventual.QueueOptions{SigningKeys: signingKeys(t, newKey), AcceptUnsignedUntil: later}))
+	q := assert.Must[*eventual.Queue](t)(openQueue(s, plain.Name(), &eventual.QueueOptions{SigningKeys: signingKeys(t, newKey), AcceptUnsignedUntil: later}))
 	raw := eventual.QueueService(q.Account()).NewQueueClient(q.Name())
 	intent := `{"v":1,"id":"x","type":"tablepatterns.intent","sent":"` + time.Now().UTC().Format(time.RFC3339) + `","body":{"id":"x","members":[{"repository":"Nobody","partition":"p","row":"r"}]}}`
 	ran := map[string]int{}
@@ -158,21 +154,19 @@ func TestWorkerSignsOnlyWhatVerified(t *testing.T) {
 		return errors.New("again")
 	}
 	for name, text := range map[string]string{"steps": `{"v":1,"id":"x","type":"pay","body":"100 to Mallory"}`, "a postponed intent": intent} {
-		_, err := raw.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(text)), nil)
-		check(t, err)
+		assert.Check(t, assert.Err(raw.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString([]byte(text)), nil)))
 		for range 3 {
 			drain(t, q, map[string]eventual.Handler{"pay": steps})
 			s.Wait(10 * time.Minute)
 		}
-		must[int](t)(q.Poison().Requeue(t.Context(), nil))
+		assert.Must[int](t)(q.Poison().Requeue(t.Context(), nil))
 		got, err := raw.DequeueMessage(t.Context(), nil)
-		check(t, err)
-		stored := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
+		assert.Check(t, err)
+		stored := string(assert.Must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
 		if strings.Contains(stored, `"mac"`) {
 			t.Errorf("%s: a worker has signed %s", name, stored)
 		}
-		_, err = raw.DeleteMessage(t.Context(), *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
-		check(t, err)
+		assert.Check(t, assert.Err(raw.DeleteMessage(t.Context(), *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)))
 	}
 	if ran["1"] < 2 || ran["1"] != ran["2"] {
 		t.Errorf("the steps of an unsigned message ran %v times: each delivery runs all of them", ran)
@@ -183,13 +177,13 @@ func TestWorkerSignsOnlyWhatVerified(t *testing.T) {
 func TestSigningKeys(t *testing.T) {
 	for name, keys := range map[string][][]byte{"none": nil, "short": {[]byte("15 bytes, no 16")}, "one is short": {newKey, nil}, "many": slices.Repeat([][]byte{newKey}, 17)} {
 		_, err := eventual.NewSigningKeys(keys...)
-		wantKind(t, err, tables.ErrWiring)
+		harness.WantKind(t, err, tables.ErrWiring)
 		if strings.Contains(fmt.Sprint(err), "15 bytes, no 16") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_, err := openQueue(storagetest.Simulator(t, nil), "orders", &eventual.QueueOptions{SigningKeys: &eventual.SigningKeys{}})
-	wantKind(t, err, tables.ErrWiring)
+	harness.WantKind(t, err, tables.ErrWiring)
 	secret := bytes.Clone(newKey)
 	keys := signingKeys(t, secret, oldKey)
 	secret[0] ^= 1 // the caller's slice is the caller's
@@ -197,7 +191,7 @@ func TestSigningKeys(t *testing.T) {
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "keys", keys, "options", eventual.QueueOptions{SigningKeys: keys})
 	text := log.String() + fmt.Sprintf("%v %+v %#v %s %q %x %d", keys, keys, keys, keys, keys, keys, keys) +
 		fmt.Sprintf("%v %+v %#v", eventual.QueueOptions{SigningKeys: keys}, &eventual.QueueOptions{SigningKeys: keys}, []any{keys}) +
-		string(must[[]byte](t)(json.Marshal(keys)))
+		string(assert.Must[[]byte](t)(json.Marshal(keys)))
 	for _, form := range []string{"a new key", "an old key", fmt.Sprintf("%x", newKey[:8]), base64.StdEncoding.EncodeToString(newKey)[:12], "97 32 110 101"} {
 		if strings.Contains(text, form) {
 			t.Errorf("%q is in %s", form, text)
@@ -210,40 +204,36 @@ func TestEnsureSigningKeys(t *testing.T) {
 	s := storagetest.Open(t)
 	q := newQueue(t, s, nil)
 	table := q.Account().Table(s.TableName(t))
-	check(t, table.Create(t.Context()))
+	assert.Check(t, table.Create(t.Context()))
 	all := make(chan *eventual.SigningKeys, 8)
 	for range cap(all) {
 		go func() {
 			keys, err := eventual.EnsureSigningKeys(t.Context(), table, "orders")
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			all <- keys
 		}()
 	}
 	var queues []*eventual.Queue
 	for range cap(all) {
-		queues = append(queues, must[*eventual.Queue](t)(openQueue(s, q.Name(), &eventual.QueueOptions{SigningKeys: <-all})))
+		queues = append(queues, assert.Must[*eventual.Queue](t)(openQueue(s, q.Name(), &eventual.QueueOptions{SigningKeys: <-all})))
 	}
 	for _, from := range queues {
-		must[string](t)(from.Send(t.Context(), "work", large, nil))
+		assert.Must[string](t)(from.Send(t.Context(), "work", large, nil))
 	}
 	stats := drain(t, queues[0], map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }})
 	if stats.Handled != int64(len(queues)) || stats.Failed != 0 {
 		t.Errorf("%+v", stats)
 	}
-	other := must[*eventual.SigningKeys](t)(eventual.EnsureSigningKeys(t.Context(), table, "bills"))
-	foreign := must[*eventual.Queue](t)(openQueue(s, q.Name(), &eventual.QueueOptions{SigningKeys: other}))
-	must[string](t)(foreign.Send(t.Context(), "work", large, nil))
+	other := assert.Must[*eventual.SigningKeys](t)(eventual.EnsureSigningKeys(t.Context(), table, "bills"))
+	foreign := assert.Must[*eventual.Queue](t)(openQueue(s, q.Name(), &eventual.QueueOptions{SigningKeys: other}))
+	assert.Must[string](t)(foreign.Send(t.Context(), "work", large, nil))
 	if stats := drain(t, queues[0], nil); stats.Poisoned != 1 {
 		t.Errorf("another queue's key signs: %+v", stats)
 	}
 	spoiled := &tables.Entity{Key: tables.Key{Partition: "tpsigning_spoiled", Row: "key"}}
 	spoiled.Set("Key", tables.String("no key"))
-	check(t, table.Entities().Insert(t.Context(), spoiled))
-	if _, err := eventual.EnsureSigningKeys(t.Context(), table, "spoiled"); !errors.Is(err, tables.ErrGarbled) {
-		t.Errorf("a key that is none: %v", err)
-	}
+	assert.Check(t, table.Entities().Insert(t.Context(), spoiled))
+	assert.ErrorIs(t, assert.Err(eventual.EnsureSigningKeys(t.Context(), table, "spoiled")), tables.ErrGarbled, "a key that is none")
 }
 
 // TestUnsignedIsTold: a worker without keys says once what that means.
@@ -254,9 +244,7 @@ func TestUnsignedIsTold(t *testing.T) {
 	for range 2 {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		check(t, newWorker(t, q, nil, nil).Run(ended))
+		assert.Check(t, newWorker(t, q, nil, nil).Run(ended))
 	}
-	if n := strings.Count(log.String(), "not authenticated"); n != 1 {
-		t.Errorf("told %d times: %s", n, log)
-	}
+	assert.Equal(t, strings.Count(log.String(), "not authenticated"), 1, "times told: %s", log)
 }

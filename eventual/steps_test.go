@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,7 +20,7 @@ func TestStepsGoOn(t *testing.T) {
 	for name, body := range map[string]string{"small": "x", "large": large} {
 		t.Run(name, func(t *testing.T) {
 			q := newQueue(t, storagetest.Open(t), nil)
-			must[string](t)(q.Send(t.Context(), "steps", body, nil))
+			assert.Must[string](t)(q.Send(t.Context(), "steps", body, nil))
 			var did []string
 			failures := 0
 			handlers := map[string]eventual.Handler{"steps": func(ctx context.Context, m *eventual.Message) error {
@@ -44,7 +46,7 @@ func TestStepsGoOn(t *testing.T) {
 			if e := entries(t, q); len(e) != 1 || e[0].Reason != `step "second": no` {
 				t.Errorf("%+v", e)
 			}
-			must[int](t)(q.Poison().Requeue(t.Context(), nil))
+			assert.Must[int](t)(q.Poison().Requeue(t.Context(), nil))
 			if stats := drain(t, q, handlers); stats.Handled != 1 {
 				t.Errorf("%+v", stats)
 			}
@@ -60,7 +62,7 @@ func TestStepsGoOn(t *testing.T) {
 func TestStepsThatFillTheMessage(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
 	body := strings.Repeat("x", 49_000)
-	must[string](t)(q.Send(t.Context(), "steps", body, nil))
+	assert.Must[string](t)(q.Send(t.Context(), "steps", body, nil))
 	wantClaims(t, q, 0)
 	did := map[string]int{}
 	stats := drain(t, q, map[string]eventual.Handler{"steps": func(ctx context.Context, m *eventual.Message) error {
@@ -92,15 +94,13 @@ func TestStepsThatFillTheMessage(t *testing.T) {
 // TestRefusedSteps: names tell steps apart, so each has one of its own; nothing is done otherwise.
 func TestRefusedSteps(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), nil)
-	must[string](t)(q.Send(t.Context(), "steps", nil, nil))
+	assert.Must[string](t)(q.Send(t.Context(), "steps", nil, nil))
 	do := func(context.Context) error { t.Error("done"); return nil }
 	stats := drain(t, q, map[string]eventual.Handler{"steps": func(ctx context.Context, m *eventual.Message) error {
 		for _, steps := range [][]eventual.Step{{{Name: "", Do: do}}, {{Name: "a", Do: do}, {Name: "a", Do: do}}, {{Name: "a", Do: do}, {Name: "b"}}} {
-			wantKind(t, m.Steps(ctx, steps...), tables.ErrWiring)
+			harness.WantKind(t, m.Steps(ctx, steps...), tables.ErrWiring)
 		}
 		return nil
 	}})
-	if stats.Handled != 1 {
-		t.Errorf("%+v", stats)
-	}
+	assert.Equal(t, stats.Handled, 1, "%+v", stats)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -55,8 +56,8 @@ func readFates(ctx context.Context, s *storagetest.Service, name string) (fates,
 const sweptQueue = "orders"
 
 func sweptWorld(t testing.TB, s *storagetest.Service) *eventual.Queue {
-	q := must[*eventual.Queue](t)(openQueue(s, sweptQueue, nil))
-	check(t, q.Create(t.Context()))
+	q := assert.Must[*eventual.Queue](t)(openQueue(s, sweptQueue, nil))
+	assert.Check(t, q.Create(t.Context()))
 	return q
 }
 
@@ -122,7 +123,7 @@ func TestSweepHandle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			storagetest.Sweep(t, storagetest.SweepCase{Floor: tc.floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				q := sweptWorld(t, s)
-				id := must[string](t)(q.Send(t.Context(), "a", tc.body, nil))
+				id := assert.Must[string](t)(q.Send(t.Context(), "a", tc.body, nil))
 				handled := 0
 				return storagetest.World{
 					Operate: func(ctx context.Context, s *storagetest.Service) error {
@@ -186,10 +187,10 @@ func TestSweepPoisonQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			storagetest.Sweep(t, storagetest.SweepCase{Floor: tc.floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				q := sweptWorld(t, s)
-				matching := must[string](t)(q.Send(t.Context(), "a", large, nil))
-				other := must[string](t)(q.Send(t.Context(), "b", "x", nil))
+				matching := assert.Must[string](t)(q.Send(t.Context(), "a", large, nil))
+				other := assert.Must[string](t)(q.Send(t.Context(), "b", "x", nil))
 				w := newWorker(t, q, nil, &eventual.WorkerOptions{MaxDequeues: 1})
-				must[int](t)(w.Drain(t.Context()))
+				assert.Must[int](t)(w.Drain(t.Context()))
 				acted := 0 // as the calls say; none where the entry was hidden by a get whose answer was lost
 				return storagetest.World{
 					Operate: func(ctx context.Context, s *storagetest.Service) error {
@@ -234,7 +235,7 @@ func TestSweepPoisonQueue(t *testing.T) {
 func TestSweepSteps(t *testing.T) {
 	storagetest.Sweep(t, storagetest.SweepCase{Floor: 208, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		q := sweptWorld(t, s)
-		must[string](t)(q.Send(t.Context(), "steps", nil, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "steps", nil, nil))
 		var did []string
 		run := func(ctx context.Context, s *storagetest.Service) error {
 			q, err := openQueue(s, sweptQueue, nil)

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,7 +24,7 @@ import (
 func counts(t *testing.T, reader *metric.ManualReader) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	check(t, reader.Collect(t.Context(), &all))
+	assert.Check(t, reader.Collect(t.Context(), &all))
 	sums := map[string]int64{}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -48,21 +49,20 @@ func counts(t *testing.T, reader *metric.ManualReader) map[string]int64 {
 func TestTelemetry(t *testing.T) {
 	s, log := storagetest.Open(t), &logged{}
 	reader, spans := metric.NewManualReader(), tracetest.NewSpanRecorder()
-	q := must[*eventual.Queue](t)(openQueueWith(s, newQueue(t, s, nil).Name(), tables.AccountOptions{Logger: log.logger(),
+	q := assert.Must[*eventual.Queue](t)(openQueueWith(s, newQueue(t, s, nil).Name(), tables.AccountOptions{Logger: log.logger(),
 		MeterProvider: metric.NewMeterProvider(metric.WithReader(reader)), TracerProvider: trace.NewTracerProvider(trace.WithSpanProcessor(spans))}, nil))
 	ctx := t.Context()
 	for _, messageType := range []string{"fine", "fine", "fails", "foreign-1", "foreign-2"} {
-		must[string](t)(q.Send(ctx, messageType, "top secret", nil))
+		assert.Must[string](t)(q.Send(ctx, messageType, "top secret", nil))
 	}
-	_, err := storageQueue(q, "").EnqueueMessage(ctx, "top secret", nil)
-	check(t, err)
+	assert.Check(t, assert.Err(storageQueue(q, "").EnqueueMessage(ctx, "top secret", nil)))
 	w := newWorker(t, q, map[string]eventual.Handler{
 		"fine": func(context.Context, *eventual.Message) error { return nil },
 		"fails": func(context.Context, *eventual.Message) error {
 			return errors.New("see https://x.test/?sv=1&sig=abcdef")
 		},
 	}, &eventual.WorkerOptions{MaxDequeues: 2, RetryDelay: atOnce})
-	must[int](t)(w.Drain(ctx))
+	assert.Must[int](t)(w.Drain(ctx))
 
 	got := counts(t, reader)
 	for name, want := range map[string]int64{
@@ -76,9 +76,7 @@ func TestTelemetry(t *testing.T) {
 		"tablepatterns.delivery.lag fine ":                2,
 		"tablepatterns.delivery.lag fails ":               0,
 	} {
-		if got[name] != want {
-			t.Errorf("%s: %d, not %d", name, got[name], want)
-		}
+		assert.Equal(t, got[name], want, name)
 	}
 	var said []string
 	handled := 0
@@ -91,9 +89,7 @@ func TestTelemetry(t *testing.T) {
 			}
 		}
 	}
-	if handled != 10 {
-		t.Errorf("%d spans of deliveries", handled)
-	}
+	assert.Equal(t, handled, 10, "spans of deliveries")
 	said = append(said, log.String(), fmt.Sprint(got))
 	for _, e := range entries(t, q) {
 		said = append(said, e.Reason+e.Stack)
@@ -112,14 +108,12 @@ func TestOneWorkerMeasures(t *testing.T) {
 			name := newQueue(t, s, &eventual.QueueOptions{Shards: 3}).Name()
 			var counter storagetest.RequestCounter
 			counted, _ := s.Faulty(&counter)
-			q := must[*eventual.Queue](t)(openQueueWith(counted, name, tables.AccountOptions{MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))},
+			q := assert.Must[*eventual.Queue](t)(openQueueWith(counted, name, tables.AccountOptions{MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))},
 				&eventual.QueueOptions{Shards: 3}))
 			running, stop := context.WithTimeout(t.Context(), 30*time.Second)
 			defer stop()
-			check(t, newWorker(t, q, map[string]eventual.Handler{}, &eventual.WorkerOptions{Shards: []int{shard}}).Run(running))
-			if got := counter.CountOf(storagetest.PeekMessages); got != want {
-				t.Errorf("the worker of shard %d has peeked %d times, want %d", shard, got, want)
-			}
+			assert.Check(t, newWorker(t, q, map[string]eventual.Handler{}, &eventual.WorkerOptions{Shards: []int{shard}}).Run(running))
+			assert.Equal(t, counter.CountOf(storagetest.PeekMessages), want, "times the worker of shard %d has peeked", shard)
 		})
 	}
 }

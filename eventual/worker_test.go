@@ -15,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -32,11 +34,9 @@ func TestHandled(t *testing.T) {
 			q := newQueue(t, storagetest.Open(t), &eventual.QueueOptions{Shards: shards})
 			sent := map[string]int{}
 			for i := range 50 {
-				sent[must[string](t)(q.Send(t.Context(), "ship", order{Number: i, Note: "<&>\x00\u2028"}, nil))] = i
+				sent[assert.Must[string](t)(q.Send(t.Context(), "ship", order{Number: i, Note: "<&>\x00\u2028"}, nil))] = i
 			}
-			if n := must[int](t)(q.Length(t.Context())); n != 50 {
-				t.Errorf("%d messages", n)
-			}
+			assert.Equal(t, assert.Must[int](t)(q.Length(t.Context())), 50, "messages")
 			var mu sync.Mutex
 			w := newWorker(t, q, map[string]eventual.Handler{"ship": func(_ context.Context, m *eventual.Message) error {
 				var o order
@@ -51,12 +51,10 @@ func TestHandled(t *testing.T) {
 				delete(sent, m.ID)
 				return nil
 			}}, nil)
-			if n := must[int](t)(w.Drain(t.Context())); n != 50 || len(sent) != 0 {
+			if n := assert.Must[int](t)(w.Drain(t.Context())); n != 50 || len(sent) != 0 {
 				t.Errorf("%d handled, %d left", n, len(sent))
 			}
-			if n := must[int](t)(q.Length(t.Context())); n != 0 {
-				t.Errorf("%d messages left", n)
-			}
+			assert.Equal(t, assert.Must[int](t)(q.Length(t.Context())), 0, "messages left")
 		})
 	}
 }
@@ -67,13 +65,12 @@ func TestFailures(t *testing.T) {
 	q := log.queue(t, s, newQueue(t, s, nil).Name(), nil)
 	ctx := t.Context()
 	for _, messageType := range []string{"fails", "panics", "exits", "nobody's", "fine"} {
-		must[string](t)(q.Send(ctx, messageType, messageType, nil))
+		assert.Must[string](t)(q.Send(ctx, messageType, messageType, nil))
 	}
 	foreign := storageQueue(q, "")
 	for _, text := range []string{"hello, world", `{"v":7,"type":"fine"}`, `{"body":1}`, `{"type":"fine","id":"../x","claim":{"blob":"../x","length":1,"sha256":""}}`,
 		`{"type":"fine","id":"big","claim":{"blob":"big","length":99999999,"sha256":""}}`} {
-		_, err := foreign.EnqueueMessage(ctx, text, nil)
-		check(t, err)
+		assert.Check(t, assert.Err(foreign.EnqueueMessage(ctx, text, nil)))
 	}
 	var fine atomic.Int64
 	w := newWorker(t, q, map[string]eventual.Handler{
@@ -82,7 +79,7 @@ func TestFailures(t *testing.T) {
 		"exits":  func(context.Context, *eventual.Message) error { runtime.Goexit(); return nil },
 		"fine":   func(context.Context, *eventual.Message) error { fine.Add(1); return nil },
 	}, &eventual.WorkerOptions{RetryDelay: atOnce})
-	if n := must[int](t)(w.Drain(ctx)); n != 1 || fine.Load() != 1 {
+	if n := assert.Must[int](t)(w.Drain(ctx)); n != 1 || fine.Load() != 1 {
 		t.Errorf("%d handled", n)
 	}
 	reasons := map[string]bool{}
@@ -106,9 +103,7 @@ func TestFailures(t *testing.T) {
 	if s := w.Stats(); s.Poisoned != 9 || s.Failed != 9*5 || s.Handled != 1 || s.InFlight != 0 || len(reasons) != 9 {
 		t.Errorf("%+v, %d reasons", s, len(reasons))
 	}
-	if n := must[int](t)(q.Length(ctx)); n != 0 {
-		t.Errorf("%d messages left", n)
-	}
+	assert.Equal(t, assert.Must[int](t)(q.Length(ctx)), 0, "messages left")
 	if text := log.String(); strings.Contains(text, "hello") || !strings.Contains(text, "message poisoned") {
 		t.Errorf("log: %s", text)
 	}
@@ -118,18 +113,18 @@ func TestFailures(t *testing.T) {
 func TestLimitIsCheckedFirst(t *testing.T) {
 	s := storagetest.Open(t)
 	q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: time.Second})
-	must[string](t)(q.Send(t.Context(), "kills", nil, nil))
+	assert.Must[string](t)(q.Send(t.Context(), "kills", nil, nil))
 	handlers := map[string]eventual.Handler{"kills": func(context.Context, *eventual.Message) error { t.Error("called"); return nil }}
 	client := storageQueue(q, "")
 	for range 3 {
 		got, err := client.DequeueMessage(t.Context(), nil)
-		check(t, err)
+		assert.Check(t, err)
 		// Visible again, as it would be in time.
 		_, err = client.UpdateMessage(t.Context(), *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, *got.Messages[0].MessageText, nil)
-		check(t, err)
+		assert.Check(t, err)
 	}
 	w := newWorker(t, q, handlers, &eventual.WorkerOptions{MaxDequeues: 3})
-	must[int](t)(w.Drain(t.Context()))
+	assert.Must[int](t)(w.Drain(t.Context()))
 	if e := entries(t, q); len(e) != 1 || e[0].Reason != "the message was delivered 4 times, and MaxDequeues is 3; requeue it when the cause of its failures is gone" || e[0].Type != "kills" {
 		t.Errorf("%+v", e)
 	}
@@ -139,7 +134,7 @@ func TestLimitIsCheckedFirst(t *testing.T) {
 func TestRetryDelay(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
-		must[string](t)(q.Send(t.Context(), "fails", nil, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "fails", nil, nil))
 		var at []time.Duration
 		began := time.Now()
 		r := start(t, q, map[string]eventual.Handler{"fails": func(context.Context, *eventual.Message) error {
@@ -148,9 +143,7 @@ func TestRetryDelay(t *testing.T) {
 		}}, &eventual.WorkerOptions{MaxPoll: 100 * time.Millisecond})
 		time.Sleep(time.Minute)
 		r.stop(t)
-		if len(at) != 5 {
-			t.Fatalf("delivered at %v", at)
-		}
+		assert.Len(assert.Fatal(t), at, 5, "deliveries")
 		for i, least := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 6 * time.Second} {
 			if wait := at[i+1] - at[i]; wait < least || wait > time.Duration(1<<i)*time.Second+200*time.Millisecond {
 				t.Errorf("waited %v after delivery %d", wait, i+1)
@@ -162,10 +155,9 @@ func TestRetryDelay(t *testing.T) {
 // TestIdlePolls: a worker with nothing to do asks ever more rarely.
 func TestIdlePolls(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-		counter := &storagetest.RequestCounter{}
-		counting, _ := s.Faulty(counter)
+		counting, counter := harness.CountedService(s)
 		name := newQueue(t, s, nil).Name()
-		r := start(t, must[*eventual.Queue](t)(openQueue(counting, name, nil)), nil, nil)
+		r := start(t, assert.Must[*eventual.Queue](t)(openQueue(counting, name, nil)), nil, nil)
 		time.Sleep(10 * time.Minute)
 		r.stop(t)
 		polls := counter.CountOf(storagetest.GetMessages)
@@ -184,7 +176,7 @@ func TestWake(t *testing.T) {
 		r := start(t, q, map[string]eventual.Handler{"ring": func(context.Context, *eventual.Message) error { handled <- time.Now(); return nil }}, nil)
 		time.Sleep(5 * time.Minute)
 		sent := time.Now()
-		must[string](t)(q.Send(t.Context(), "ring", nil, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "ring", nil, nil))
 		if took := (<-handled).Sub(sent); took > time.Millisecond {
 			t.Errorf("took %v", took)
 		}
@@ -199,7 +191,7 @@ func TestDelay(t *testing.T) {
 		handled := make(chan time.Time, 1)
 		r := start(t, q, map[string]eventual.Handler{"later": func(context.Context, *eventual.Message) error { handled <- time.Now(); return nil }}, nil)
 		sent := time.Now()
-		must[string](t)(q.Send(t.Context(), "later", nil, &eventual.SendOptions{Delay: 90*time.Second + time.Millisecond}))
+		assert.Must[string](t)(q.Send(t.Context(), "later", nil, &eventual.SendOptions{Delay: 90*time.Second + time.Millisecond}))
 		if took := (<-handled).Sub(sent); took < 91*time.Second || took > 152*time.Second {
 			t.Errorf("took %v", took)
 		}
@@ -212,7 +204,7 @@ func TestConcurrency(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, &eventual.QueueOptions{Shards: 3})
 		for i := range 60 {
-			must[string](t)(q.Send(t.Context(), "work", order{Number: i}, nil))
+			assert.Must[string](t)(q.Send(t.Context(), "work", order{Number: i}, nil))
 		}
 		var now, most, total atomic.Int64
 		r := start(t, q, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error {
@@ -235,7 +227,7 @@ func TestConcurrency(t *testing.T) {
 
 // TestRefusedWorkers: what cannot work is refused when it is made.
 func TestRefusedWorkers(t *testing.T) {
-	q := must[*eventual.Queue](t)(openQueue(storagetest.Simulator(t, nil), "orders", nil))
+	q := assert.Must[*eventual.Queue](t)(openQueue(storagetest.Simulator(t, nil), "orders", nil))
 	fine := func(context.Context, *eventual.Message) error { return nil }
 	for name, make := range map[string]func() (*eventual.Worker, error){
 		"no queue": func() (*eventual.Worker, error) { return eventual.NewWorker(nil, nil, nil) },
@@ -259,8 +251,7 @@ func TestRefusedWorkers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := make()
-			wantKind(t, err, tables.ErrWiring)
+			harness.WantKind(t, assert.Err(make()), tables.ErrWiring)
 		})
 	}
 }
@@ -271,11 +262,10 @@ func TestRunsOnceAtATime(t *testing.T) {
 		q := newQueue(t, s, nil)
 		r := start(t, q, nil, nil)
 		time.Sleep(time.Second)
-		wantKind(t, r.Run(t.Context()), tables.ErrWiring)
-		_, err := r.Drain(t.Context())
-		wantKind(t, err, tables.ErrWiring)
+		harness.WantKind(t, r.Run(t.Context()), tables.ErrWiring)
+		harness.WantKind(t, assert.Err(r.Drain(t.Context())), tables.ErrWiring)
 		r.stop(t)
-		must[int](t)(r.Drain(t.Context()))
+		assert.Must[int](t)(r.Drain(t.Context()))
 	})
 }
 
@@ -288,8 +278,7 @@ func TestPollErrors(t *testing.T) {
 		log := &logged{}
 		q := log.queue(t, faulty, name, nil)
 		toggle.Set(true)
-		_, err := newWorker(t, q, nil, nil).Drain(t.Context())
-		wantKind(t, err, tables.ErrUnavailable)
+		harness.WantKind(t, assert.Err(newWorker(t, q, nil, nil).Drain(t.Context())), tables.ErrUnavailable)
 
 		var handled atomic.Bool
 		before := len(faults.Calls())
@@ -298,7 +287,7 @@ func TestPollErrors(t *testing.T) {
 		if n := len(faults.Calls()) - before; n < 15 || n > 30 {
 			t.Errorf("%d polls in trouble", n)
 		}
-		must[string](t)(q.Send(t.Context(), "a", nil, nil))
+		assert.Must[string](t)(q.Send(t.Context(), "a", nil, nil))
 		toggle.Set(false)
 		time.Sleep(time.Minute)
 		if !handled.Load() || !strings.Contains(log.String(), "poll failed") || r.Stats().FailedPolls < 15 {
@@ -313,7 +302,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	q := newQueue(t, storagetest.Simulator(t, nil), &eventual.QueueOptions{Shards: 2})
 	for i := range 40 {
-		must[string](t)(q.Send(t.Context(), []string{"fine", "fails"}[i%2], nil, nil))
+		assert.Must[string](t)(q.Send(t.Context(), []string{"fine", "fails"}[i%2], nil, nil))
 	}
 	handlers := map[string]eventual.Handler{"fine": func(context.Context, *eventual.Message) error { return nil }}
 	r := start(t, q, handlers, &eventual.WorkerOptions{MinPoll: time.Millisecond, MaxPoll: time.Millisecond})
@@ -327,7 +316,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 // TestDrainGoesOn: what a handler sends is handled in the same Drain, and a message that fails for good ends it.
 func TestDrainGoesOn(t *testing.T) {
 	q := newQueue(t, storagetest.Open(t), &eventual.QueueOptions{Shards: 2})
-	must[string](t)(q.Send(t.Context(), "countdown", 5, nil))
+	assert.Must[string](t)(q.Send(t.Context(), "countdown", 5, nil))
 	var seen []int
 	stats := drain(t, q, map[string]eventual.Handler{"countdown": func(ctx context.Context, m *eventual.Message) error {
 		var n int

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -25,9 +26,7 @@ func TestGolden(t *testing.T) {
 		"empid_000002":         `{"Department":"Sales","EntityType":"Employee@1","FullName":"June Jones2","ID":"2","ID@odata.type":"Edm.Int64","PartitionKey":"Sales","RowKey":"empid_000002","Visits":"1","Visits@odata.type":"Edm.Int64"}`,
 		"worker_1":             `{"Department":"Sales","FullName":"June Jones3","ID":"3","ID@odata.type":"Edm.Int64","PartitionKey":"Sales","RowKey":"worker_1","Visits":"1","Visits@odata.type":"Edm.Int64"}`,
 	} {
-		if got := stored(t, p.table, tables.Key{Partition: "Sales", Row: row}); got != want {
-			t.Errorf("stored is\n%s\nwant\n%s", got, want)
-		}
+		assert.Equal(t, stored(t, p.table, tables.Key{Partition: "Sales", Row: row}), want, "stored")
 	}
 	registry := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table, p.employee, bare))
 	if v := harness.Must[any](t)(registry.Get(ctx, tables.Key{Partition: "Sales", Row: "worker_1"})); text(v) != "first 3 June Jones3 1" {

@@ -180,9 +180,7 @@ func text(v any) string {
 func stored(t testing.TB, table *tables.Table, key tables.Key) string {
 	t.Helper()
 	answer, err := table.Client().GetEntity(t.Context(), key.Partition, key.Row, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var properties map[string]any
 	harness.Check(t, json.Unmarshal(answer.Value, &properties))
 	for name := range properties {

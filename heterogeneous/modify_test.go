@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -38,17 +39,13 @@ func TestModify(t *testing.T) {
 			for id := 1; id <= 2; id++ {
 				want := current(id)
 				want.Visits = 2
-				if e := harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", id))); text(e) != text(want) {
-					t.Errorf("there is %s", text(e))
-				}
+				assert.Equal(t, text(harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", id)))), text(want))
 			}
 			e := harness.Must[*tables.Entity](t)(p.table.Entities().Get(ctx, car.Key))
 			if n, _ := e.Get("Visits").Int(); n != 2 || len(e.Properties) != 2 {
 				t.Errorf("the car is %v", e.Properties)
 			}
-			if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
-				t.Errorf("%v", err)
-			}
+			assert.NoError(t, harness.Clean(ctx, p.employees.Verify, nil))
 			refused := map[string]func(*tables.Entity) error{
 				"a removed property": func(e *tables.Entity) error { e.Properties.Delete("Visits"); return nil },
 				"a new key":          func(e *tables.Entity) error { e.Key.Row = "x"; return nil },
@@ -57,25 +54,15 @@ func TestModify(t *testing.T) {
 			for _, key := range keys {
 				was := stored(t, p.table, key)
 				for what, change := range refused {
-					if err := p.registry.Modify(ctx, key, change); !errors.Is(err, tables.ErrInvalid) {
-						t.Errorf("%s of %s is %v", what, key.Row, err)
-					}
+					assert.ErrorIs(t, p.registry.Modify(ctx, key, change), tables.ErrInvalid, "%s of %s", what, key.Row)
 				}
 				own := errors.New("own")
-				if err := p.registry.Modify(ctx, key, func(*tables.Entity) error { return own }); !errors.Is(err, own) {
-					t.Errorf("an error of the change is %v", err)
-				}
+				assert.ErrorIs(t, p.registry.Modify(ctx, key, func(*tables.Entity) error { return own }), own, "an error of the change")
 				harness.Check(t, p.registry.Modify(ctx, key, func(*tables.Entity) error { return nil }))
-				if now := stored(t, p.table, key); now != was {
-					t.Errorf("what was refused, or nothing, has left %s", now)
-				}
+				assert.Equal(t, stored(t, p.table, key), was, "after what was refused, or nothing")
 			}
-			if err := p.registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "none"}, visit); !errors.Is(err, tables.ErrNotFound) {
-				t.Errorf("an entity that is not there is %v", err)
-			}
-			if err := p.registry.Modify(ctx, keys[0], nil); !errors.Is(err, tables.ErrWiring) {
-				t.Errorf("no change is %v", err)
-			}
+			assert.ErrorIs(t, p.registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "none"}, visit), tables.ErrNotFound, "an entity that is not")
+			assert.ErrorIs(t, p.registry.Modify(ctx, keys[0], nil), tables.ErrWiring, "no change")
 		})
 	}
 	_, p := newTable(t, s, byVisits())
@@ -90,22 +77,18 @@ func TestModify(t *testing.T) {
 // TestRequestCounts holds what the package's comment says of requests.
 func TestRequestCounts(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	counter := &storagetest.RequestCounter{}
-	counted := *s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	counted, counter := harness.CountedService(s)
 	name, plain := newTable(t, s)
 	before := harness.Must[*program](t)(startOld(s, name))
 	harness.Check(t, plain.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)), before.v1.Insert(ctx, old(4)))
 	other := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "other"}}
 	other.Set("Visits", tables.Int64(1))
 	harness.Check(t, plain.table.Entities().Insert(ctx, other))
-	p := harness.Must[*program](t)(start(&counted, name))
+	p := harness.Must[*program](t)(start(counted, name))
 	cost := func(want int, what string, err error) {
 		t.Helper()
 		harness.Check(t, err)
-		if got := counter.Reset(); got != want {
-			t.Errorf("%s: %d requests, want %d", what, got, want)
-		}
+		assert.Equal(t, counter.Reset(), want, "%s: requests", what)
 	}
 	e := current(5)
 	cost(1, "Insert", p.employees.Insert(ctx, e))
@@ -126,7 +109,7 @@ func TestRequestCounts(t *testing.T) {
 	read, err := p.registry.Get(ctx, keyOf("Sales", 4))
 	cost(1, "Get of one that was upgraded", err)
 	cost(2, "Delete of what the registry has read", p.registry.Delete(ctx, read))
-	indexed := harness.Must[*program](t)(start(&counted, name, byVisits()))
+	indexed := harness.Must[*program](t)(start(counted, name, byVisits()))
 	cost(1, "Insert with copies", indexed.employees.Insert(ctx, current(6)))
 	cost(4, "Modify, with copies", indexed.registry.Modify(ctx, keyOf("Sales", 6), visit))
 	repo, registry, err := reports(p.table, rot[report]{})

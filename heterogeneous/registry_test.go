@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -69,29 +70,19 @@ func TestSeveralTypes(t *testing.T) {
 	}
 	for _, size := range []int{0, 1, 2, 3, 4} {
 		q := p.registry.Query().Partition("Sales").PageSize(size)
-		if diff := cmp.Diff(want, readAll(t, q)); diff != "" {
-			t.Errorf("pages of %d: %s", size, diff)
-		}
-		if found := readAll(t, q.Top(6)); !slices.Equal(found, want[:6]) {
-			t.Errorf("top 6 of pages of %d: %q", size, found)
-		}
+		assert.NoDiff(t, cmp.Diff(want, readAll(t, q)), "pages of %d", size)
+		assert.Slices(t, readAll(t, q.Top(6)), want[:6], "top 6 of pages of %d", size)
 	}
 	if found := readAll(t, p.registry.Query().Partition("Sales").Where(p.employee.Is(), tables.Eq("Visits", 1))); !slices.Equal(found, []string{want[2], want[3], want[5]}) {
 		t.Errorf("the employees are %q", found)
 	}
 	first := readAll(t, before.registry.Query().Partition("Sales").Rows(compoundkey.All().Under("empid")).Top(3))
-	if !slices.Equal(first, []string{"first 1 June Jones1 1", "first 2 June Jones2 1", "bag empid_000002x Car@1 2"}) {
-		t.Errorf("the old program reads %q", first)
-	}
-	if v := harness.Must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1))); text(v) != want[2] {
-		t.Errorf("Get reads %s", text(v))
-	}
+	assert.Slices(t, first, []string{"first 1 June Jones1 1", "first 2 June Jones2 1", "bag empid_000002x Car@1 2"}, "the old program")
+	assert.Equal(t, text(harness.Must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1)))), want[2], "Get")
 	if _, err := p.registry.Get(ctx, tables.Key{Partition: "Sales", Row: "visits_000001_000001"}); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a copy reads as %v", err)
 	}
-	if _, err := p.registry.Query().Page(ctx, ""); !errors.Is(err, tables.ErrTableScan) {
-		t.Errorf("a scan is %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(p.registry.Query().Page(ctx, "")), tables.ErrTableScan, "a scan")
 }
 
 // TestWritesOfWhatWasRead: a value of a query goes into its repository, which also writes its other rows, under the ETag.
@@ -107,9 +98,7 @@ func TestWritesOfWhatWasRead(t *testing.T) {
 			stale := *v
 			v.Visits = 5
 			harness.Check(t, p.employees.Replace(ctx, v))
-			if err := p.employees.Replace(ctx, &stale); !errors.Is(err, tables.ErrConflict) {
-				t.Errorf("a stale Replace is %v", err)
-			}
+			assert.ErrorIs(t, p.employees.Replace(ctx, &stale), tables.ErrConflict, "a stale Replace")
 		case *department:
 			if v.PartitionKey != "Sales" || v.RowKey != "dept_Sales" || v.ETag == "" || v.Timestamp.IsZero() {
 				t.Errorf("%+v", v)
@@ -119,20 +108,12 @@ func TestWritesOfWhatWasRead(t *testing.T) {
 			t.Errorf("%s", text(v))
 		}
 	}
-	if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
-		t.Errorf("%v", err)
-	}
+	assert.NoError(t, harness.Clean(ctx, p.employees.Verify, nil))
 	want := []string{"employee 1 June Jones1 <jones1@contoso.com> 5", "employee 2 June Jones2 <jones2@contoso.com> 5"}
-	if found := readAll(t, p.registry.Query().Partition("Sales")); !slices.Equal(found, want) {
-		t.Errorf("there is %q", found)
-	}
+	assert.Slices(t, readAll(t, p.registry.Query().Partition("Sales")), want)
 	bag := harness.Must[*tables.Entity](t)(p.table.Entities().Get(ctx, keyOf("Sales", 1)))
-	if err := p.registry.Delete(ctx, bag); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("deleting an entity with copies as a bag is %v", err)
-	}
-	if err := p.registry.Delete(ctx, &employeeV1{}); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("deleting a type that is not registered is %v", err)
-	}
+	assert.ErrorIs(t, p.registry.Delete(ctx, bag), tables.ErrInvalid, "deleting an entity with copies as a bag")
+	assert.ErrorIs(t, p.registry.Delete(ctx, &employeeV1{}), tables.ErrWiring, "deleting a type that is not registered")
 }
 
 // report is spread over several rows where its text is long.
@@ -208,9 +189,7 @@ func TestUnknownEntitiesAreGuarded(t *testing.T) {
 		entities := p.table.Entities()
 		for _, err := range []error{entities.Merge(ctx, bag), entities.Replace(ctx, bag), ignorant.Delete(ctx, bag),
 			ignorant.Modify(ctx, bag.Key, func(e *tables.Entity) error { e.Set("Visits", tables.Int64(9)); return nil })} {
-			if !errors.Is(err, tables.ErrInvalid) {
-				t.Errorf("writing it is %v", err)
-			}
+			assert.ErrorIs(t, err, tables.ErrInvalid, "writing")
 		}
 	}
 }
@@ -244,17 +223,13 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 					found = append(found, text(v))
 				}
 			}
-			if !slices.Equal(found, []string{"short", "bag report_002x Other@1 1", last.Text}) {
-				t.Errorf("there is %q", found)
-			}
+			assert.Slices(t, found, []string{"short", "bag report_002x Other@1 1", last.Text})
 			v := harness.Must[any](t)(registry.Get(ctx, last.Key()))
 			if r, ok := v.(*report); !ok || r.Text != last.Text || r.EntityType != "Report@1" {
 				t.Errorf("Get reads %T", v)
 			}
 			harness.Check(t, registry.Modify(ctx, last.Key(), func(e *tables.Entity) error { e.Set("Text", tables.String("new")); return nil }))
-			if r := harness.Must[*report](t)(repo.Get(ctx, last.Key())); r.Text != "new" {
-				t.Errorf("there is %q", r.Text)
-			}
+			assert.Equal(t, harness.Must[*report](t)(repo.Get(ctx, last.Key())).Text, "new")
 			if _, err := registry.Query().Partition("Sales").Where(tables.Eq("Text", "x")).Plan(); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("a condition on what rows do not hold is %v", err)
 			}
@@ -290,13 +265,9 @@ func TestRegistryIsRefused(t *testing.T) {
 		"a nil type":           {none},
 		"the same value twice": {other, other},
 	} {
-		if _, err := heterogeneous.NewRegistry(table, types...); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, assert.Err(heterogeneous.NewRegistry(table, types...)), tables.ErrWiring, what)
 	}
-	if _, err := heterogeneous.NewRegistry(nil); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("no table: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(heterogeneous.NewRegistry(nil)), tables.ErrWiring, "no table")
 	r := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typeOf("Employee", 2, "b", nil), other))
 	for text, want := range map[string]reflect.Type{"Employee@2": reflect.TypeFor[employee](), "Employee@3": reflect.TypeFor[employeeV1](),
 		"Employee": nil, "Employee@4": nil, "": nil, "employee@2": nil} {
@@ -336,9 +307,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		"by key, no prefix":   heterogeneous.NewType[employee]("A", 1, &heterogeneous.TypeOptions{ByKey: true}),
 		"by key, version 2":   heterogeneous.NewType[employee]("A", 2, &heterogeneous.TypeOptions{ByKey: true}),
 	} {
-		if err := attach(typ); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, attach(typ), tables.ErrWiring, what)
 	}
 	if _, _, err := reports(table, widentities.New[report](nil)); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a layout that does not keep EntityType in the first row: %v", err)
@@ -349,9 +318,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		t.Errorf("copies without a version: %v", err)
 	}
 	harness.Check(t, attach(rot[employee]{}, typ))
-	if err := attach(typ); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("attached twice: %v", err)
-	}
+	assert.ErrorIs(t, attach(typ), tables.ErrWiring, "attached twice")
 	if _, err := heterogeneous.NewType[employee]("A", 1, nil).Upgrade(t.Context(), nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("Upgrade without a repository: %v", err)
 	}
@@ -382,7 +349,5 @@ func TestRegistryOfAStore(t *testing.T) {
 		harness.Check(t, repo.Insert(t.Context(), &ship{Fleet: "north", Name: "June"}))
 		types = append(types, typ)
 	}
-	if _, err := heterogeneous.NewRegistry(table, types[0]); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, assert.Err(heterogeneous.NewRegistry(table, types[0])))
 }

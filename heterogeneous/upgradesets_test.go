@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -41,21 +42,18 @@ func TestUpgradeRequests(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			name, p := newTable(t, s, c.more...)
 			oldEntities(t, s, name, c.n)
-			counter, counted := &storagetest.RequestCounter{}, *s
-			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+			counted, counter := harness.CountedService(s)
 			upgrading := p
 			if c.more == nil {
-				upgrading = harness.Must[*program](t)(start(&counted, name))
+				upgrading = harness.Must[*program](t)(start(counted, name))
 			} else {
-				upgrading = harness.Must[*program](t)(start(&counted, name, byVisits()))
+				upgrading = harness.Must[*program](t)(start(counted, name, byVisits()))
 			}
 			report, err := upgrading.employee.Upgrade(ctx, &patterns.JobOptions{Concurrency: 1})
 			if err != nil || report.Written != int64(c.n) || report.Read != int64(c.n) {
 				t.Fatalf("%+v, %v", report, err)
 			}
-			if got := counter.Count(); got != c.want {
-				t.Errorf("%d requests, want %d", got, c.want)
-			}
+			assert.Equal(t, counter.Count(), c.want, "requests")
 			harness.Check(t, harness.Clean(ctx, p.employees.Verify, nil))
 		})
 	}
@@ -74,8 +72,7 @@ func TestUpgradeBesideAHotRow(t *testing.T) {
 		if call.Kind == storagetest.Batch && transactions == 1 || call.Kind == storagetest.ReplaceEntity && changes < 4 {
 			changes++
 			return storagetest.Before("concurrent writer", func() {
-				_, err := before.v1.Update(ctx, keyOf("Sales", 7), func(e *employeeV1) error { e.Visits++; return nil })
-				harness.Check(t, err)
+				harness.Check(t, assert.Err(before.v1.Update(ctx, keyOf("Sales", 7), func(e *employeeV1) error { e.Visits++; return nil })))
 			})
 		}
 		return nil
@@ -85,9 +82,7 @@ func TestUpgradeBesideAHotRow(t *testing.T) {
 	if err != nil || report.Written != 150 || report.Failed != 0 || report.Conflicts != 3 || transactions != 3 {
 		t.Errorf("%+v after %d transactions, %v", report, transactions, err)
 	}
-	if e := harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 7))); e.Visits != old(7).Visits+4 {
-		t.Errorf("%d visits", e.Visits)
-	}
+	assert.Equal(t, harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 7))).Visits, old(7).Visits+4, "visits")
 }
 
 // TestUpgradeResumes: a run that Found ends is resumed behind the last page, and options that Upgrade does not use are refused.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -22,14 +23,10 @@ func TestNewProgramsReadOldVersions(t *testing.T) {
 	before := harness.Must[*program](t)(startOld(s, name))
 	harness.Check(t, before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)))
 	e := harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 1)))
-	if text(e) != text(current(1)) {
-		t.Fatalf("version 1 reads as %s", text(e))
-	}
+	assert.Equal(assert.Fatal(t), text(e), text(current(1)), "version 1")
 	harness.Check(t, p.employees.Replace(ctx, e))
 	const replaced = `{"Department":"Sales","Email":"jones1@contoso.com","EntityType":"Employee@3","FirstName":"June","ID":"1","ID@odata.type":"Edm.Int64","LastName":"Jones1","PartitionKey":"Sales","RowKey":"empid_000001","Visits":"1","Visits@odata.type":"Edm.Int64"}`
-	if got := stored(t, p.table, keyOf("Sales", 1)); got != replaced {
-		t.Errorf("stored is\n%s", got)
-	}
+	assert.Equal(t, stored(t, p.table, keyOf("Sales", 1)), replaced, "stored")
 	// A merge writes all that the current version has, since the row has other properties.
 	e = harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2)))
 	e.Visits = 7
@@ -72,15 +69,9 @@ func TestOldProgramsMeetNewVersions(t *testing.T) {
 			t.Errorf("%s is %v", what, err)
 		}
 	}
-	if err := before.v1.Insert(ctx, old(1)); !errors.Is(err, tables.ErrExists) {
-		t.Errorf("Insert is %v", err)
-	}
-	if v := harness.Must[any](t)(before.registry.Get(ctx, key)); text(v) != "bag empid_000001 Employee@3 7" {
-		t.Errorf("the registry reads %s", text(v))
-	}
-	if now := stored(t, p.table, key); now != was {
-		t.Errorf("stored is\n%s", now)
-	}
+	assert.ErrorIs(t, before.v1.Insert(ctx, old(1)), tables.ErrExists, "Insert")
+	assert.Equal(t, text(harness.Must[any](t)(before.registry.Get(ctx, key))), "bag empid_000001 Employee@3 7", "the registry")
+	assert.Equal(t, stored(t, p.table, key), was, "stored")
 	// What it knows of the entity it may change.
 	harness.Check(t, before.registry.Modify(ctx, key, func(e *tables.Entity) error { e.Set("Visits", tables.Int64(2)); return nil }))
 	if e := harness.Must[*employee](t)(p.employees.Get(ctx, key)); e.Visits != 2 || e.Email == "" {
@@ -112,9 +103,7 @@ func TestOtherTypesAreNotMisread(t *testing.T) {
 		}
 		n++
 	}
-	if n != 1 {
-		t.Errorf("%d employees", n)
-	}
+	assert.Equal(t, n, 1, "employees")
 }
 
 // TestUpgrade: what is older becomes current, once; what is not of the type stays.
@@ -140,17 +129,11 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("the report of the table is %+v", got)
 		}
 	}
-	if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
-		t.Errorf("%v", err)
-	}
-	if _, err := p.employee.Upgrade(ctx, &patterns.JobOptions{Concurrency: -1}); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("a negative Concurrency: %v", err)
-	}
+	assert.NoError(t, harness.Clean(ctx, p.employees.Verify, nil))
+	assert.ErrorIs(t, assert.Err(p.employee.Upgrade(ctx, &patterns.JobOptions{Concurrency: -1})), tables.ErrWiring, "a negative Concurrency")
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := p.employee.Upgrade(dead, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("a dead context: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(p.employee.Upgrade(dead, nil)), context.Canceled, "a dead context")
 }
 
 // TestUpgradeTagsTheUntagged: entities that other programs wrote get EntityType, while the type has no steps yet.
@@ -163,12 +146,8 @@ func TestUpgradeTagsTheUntagged(t *testing.T) {
 		bag.Set(property, value)
 	}
 	harness.Check(t, p.table.Entities().Insert(ctx, bag))
-	if _, err := p.employees.Get(ctx, bag.Key); !errors.Is(err, tables.ErrGarbled) {
-		t.Errorf("where there are steps it reads as %v", err)
-	}
-	if v := harness.Must[any](t)(p.registry.Get(ctx, bag.Key)); text(v) != "bag empid_000001  4" {
-		t.Errorf("where there are steps the registry reads %s", text(v))
-	}
+	assert.ErrorIs(t, assert.Err(p.employees.Get(ctx, bag.Key)), tables.ErrGarbled, "where there are steps")
+	assert.Equal(t, text(harness.Must[any](t)(p.registry.Get(ctx, bag.Key))), "bag empid_000001  4", "the registry, where there are steps")
 	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
 	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, Rows: compoundkey.Starting("empid")}, typ)
 	harness.Check(t, err)
@@ -176,9 +155,7 @@ func TestUpgradeTagsTheUntagged(t *testing.T) {
 	if got.Elapsed = 0; got != (tables.Report{Read: 1, Written: 1}) {
 		t.Errorf("the report is %+v", got)
 	}
-	if e := harness.Must[*employee](t)(p.employees.Get(ctx, bag.Key)); text(e) != text(current(1)) {
-		t.Errorf("it reads as %s", text(e))
-	}
+	assert.Equal(t, text(harness.Must[*employee](t)(p.employees.Get(ctx, bag.Key))), text(current(1)), "the entity")
 }
 
 // TestUpgradeMeetsConcurrentWriters: who changes an entity between read and write keeps the change.
@@ -208,8 +185,7 @@ func TestUpgradeMeetsConcurrentWriters(t *testing.T) {
 				harness.Check(t, c.concurrent(p, before))
 			})))))
 			upgrading := harness.Must[*program](t)(start(faulty, name))
-			report, err := upgrading.employee.Upgrade(ctx, nil)
-			harness.Check(t, err)
+			report := harness.Must[tables.Report](t)(upgrading.employee.Upgrade(ctx, nil))
 			if report.Read != 1 || report.Written != map[string]int64{"old program": 1}[what] || writers.Load() != 1 {
 				t.Errorf("the report is %+v, with %d concurrent writers", report, writers.Load())
 			}
@@ -242,9 +218,7 @@ func TestStepsThatRefuse(t *testing.T) {
 	}
 	modify := p.registry.Modify(ctx, keyOf("Sales", 1), func(*tables.Entity) error { return nil })
 	for _, err := range []error{get, upgrade, modify} {
-		if !errors.Is(err, tables.ErrGarbled) {
-			t.Errorf("it is %v", err)
-		}
+		assert.ErrorIs(t, err, tables.ErrGarbled)
 	}
 	if e := harness.Must[*employeeV1](t)(before.v1.Get(ctx, keyOf("Sales", 1))); e.FullName != "Cher" {
 		t.Errorf("there is %s", text(e))

@@ -17,7 +17,7 @@ import (
 // bare SDK in the same run: 1,112 logins a day, of 139 users.
 func BenchmarkDrop(b *testing.B) {
 	for b.Loop() {
-		s, requests := counted(storagetest.Simulator(b, nil))
+		s, requests := harness.CountedService(storagetest.Simulator(b, nil))
 		schema := schemaOf("Logins", func() time.Time { return noon })
 		logins := mustStart(b, s, schema)
 		fill(b, logins, 90, 139, 8)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -25,9 +26,7 @@ func fill(t testing.TB, logins *highvolumedelete.Tables[login], days, users, eac
 	t.Helper()
 	for day := range days {
 		at := noon.AddDate(0, 0, -day)
-		if err := logins.Prepare(t.Context(), at, at); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, logins.Prepare(t.Context(), at, at))
 		all := iter.Seq2[*login, error](func(yield func(*login, error) bool) {
 			for user := range users {
 				for i := range each {
@@ -37,9 +36,7 @@ func fill(t testing.TB, logins *highvolumedelete.Tables[login], days, users, eac
 				}
 			}
 		})
-		if _, err := harness.Must[*patterns.Repository[login]](t)(logins.Repository(at)).BulkNonAtomic(t.Context(), all, nil); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, assert.Err(harness.Must[*patterns.Repository[login]](t)(logins.Repository(at)).BulkNonAtomic(t.Context(), all, nil)))
 	}
 }
 
@@ -50,7 +47,7 @@ func TestDropSaves(t *testing.T) {
 	if testing.Short() {
 		users = 2
 	}
-	s, requests := counted(storagetest.Simulator(t, nil))
+	s, requests := harness.CountedService(storagetest.Simulator(t, nil))
 	logins := mustStart(t, s, schemaOf("Logins", func() time.Time { return noon }))
 	fill(t, logins, 90, users, 3)
 	if _, err := logins.Drop(ctx, noon.AddDate(0, 0, -89), noGrace()); err != nil { // the mark is there already
@@ -74,9 +71,7 @@ func TestDropSaves(t *testing.T) {
 	if want := noon.AddDate(0, 0, -29).Truncate(24 * time.Hour); !report.Mark.Equal(want) {
 		t.Errorf("the mark is %v, want %v", report.Mark, want)
 	}
-	if got := harness.Must[[]string](t)(logins.List(ctx)); len(got) != 30 {
-		t.Errorf("%d days are left", len(got))
-	}
+	assert.Equal(t, len(harness.Must[[]string](t)(logins.List(ctx))), 30, "days left")
 	t.Logf("%d rows: %d requests; by transactions %d", planned.Rows, report.Requests, planned.Instead)
 }
 
@@ -89,9 +84,7 @@ func deleteRows(t testing.TB, logins *highvolumedelete.Tables[login], days int) 
 		token, first := "", true
 		for first || token != "" {
 			page, err := repo.Table().Entities().Query().Select("PartitionKey").AllowTableScan().Page(t.Context(), token)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			for _, row := range page.Items {
 				rows[row.Key.Partition] = append(rows[row.Key.Partition], row.Key)
 			}
@@ -105,9 +98,7 @@ func deleteRows(t testing.TB, logins *highvolumedelete.Tables[login], days int) 
 				for _, key := range keys[:n] {
 					x.DeleteUnconditional(key)
 				}
-				if _, err := x.Commit(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, assert.Err(x.Commit(t.Context())))
 				requests++
 				keys = keys[n:]
 			}
@@ -122,9 +113,7 @@ func TestDropRefuses(t *testing.T) {
 	name := nameOf(t, s)
 	logins := mustStart(t, s, schemaOf(name, func() time.Time { return noon }))
 	insert(t, logins, "june", noon, noon.AddDate(0, 0, -1), noon.AddDate(0, 0, 1))
-	if _, err := logins.Drop(ctx, noon.AddDate(0, 0, 1), noGrace()); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("Drop with the present day: %v, want ErrInvalid", err)
-	}
+	assert.ErrorIs(t, assert.Err(logins.Drop(ctx, noon.AddDate(0, 0, 1), noGrace())), tables.ErrInvalid, "Drop with the present day")
 	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
 		t.Errorf("a mark of %v", at)
 	}
@@ -135,9 +124,7 @@ func TestDropRefuses(t *testing.T) {
 	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
 		t.Errorf("a dry run leaves a mark of %v", at)
 	}
-	if report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())); labels(report.Tables, name) != "[D20140821]" {
-		t.Errorf("dropped are %v", report.Tables)
-	}
+	assert.Equal(t, labels(harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())).Tables, name), "[D20140821]", "dropped")
 	// The mark never goes back, and an earlier Drop says which one holds.
 	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon.AddDate(-1, 0, 0), noGrace()))
 	if want := noon.Truncate(24 * time.Hour); !report.Mark.Equal(want) || len(report.Tables) != 0 {
@@ -145,39 +132,25 @@ func TestDropRefuses(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := logins.Drop(cancelled, noon, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("Drop with a context that is over: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(logins.Drop(cancelled, noon, nil)), context.Canceled, "Drop with a context that is over")
 }
 
 // TestMarkIsRead: a mark that makes no sense is no mark, and closes nothing silently.
 func TestMarkIsRead(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	logins := mustStart(t, s, schemaOf(nameOf(t, s), func() time.Time { return noon }))
-	if err := logins.Control().Create(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, logins.Control().Create(ctx))
 	row := &tables.Entity{Key: tables.Key{Partition: "mark", Row: "D"}, Properties: tables.Properties{{Name: "Before", Value: tables.String("M201408")}}}
-	if err := logins.Control().Entities().Upsert(ctx, row); err != nil {
-		t.Fatal(err)
-	}
-	if err := logins.Insert(ctx, &login{At: noon}); !errors.Is(err, tables.ErrGarbled) {
-		t.Errorf("Insert: %v, want ErrGarbled", err)
-	}
-	if _, err := logins.Drop(ctx, noon, noGrace()); !errors.Is(err, tables.ErrGarbled) {
-		t.Errorf("Drop: %v, want ErrGarbled", err)
-	}
+	harness.Check(t, logins.Control().Entities().Upsert(ctx, row))
+	assert.ErrorIs(t, logins.Insert(ctx, &login{At: noon}), tables.ErrGarbled, "Insert")
+	assert.ErrorIs(t, assert.Err(logins.Drop(ctx, noon, noGrace())), tables.ErrGarbled, "Drop")
 	// What an earlier build stored is read.
 	row.Set("Before", tables.String("D20140820"))
-	if err := logins.Control().Entities().Upsert(ctx, row); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, logins.Control().Entities().Upsert(ctx, row))
 	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.Equal(time.Date(2014, 8, 20, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("the mark is %v", at)
 	}
-	if _, err := logins.Drop(ctx, noon, noGrace()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(logins.Drop(ctx, noon, noGrace())))
 	stored := harness.Must[*tables.Entity](t)(logins.Control().Entities().Get(ctx, row.Key))
 	if got, want := stored.Get("Before"), tables.String("D20140822"); got != want {
 		t.Errorf("the stored mark is %v, want %v", got, want)
@@ -199,9 +172,7 @@ func TestConcurrentDrops(t *testing.T) {
 		wg.Go(func() { reports[i], errs[i] = other.Drop(context.Background(), noon.AddDate(0, 0, -i), noGrace()) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(errs...))
 	dropped := map[string]int{}
 	for _, r := range reports {
 		for _, name := range r.Tables {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"testing"
 	"time"
 
@@ -79,20 +78,10 @@ func nameOf(t testing.TB, s *storagetest.Service) string {
 	return name[:min(len(name), 10)] + name[max(0, len(name)-20):]
 }
 
-// counted is s for a client whose requests are counted.
-func counted(s *storagetest.Service) (*storagetest.Service, *storagetest.RequestCounter) {
-	requests := &storagetest.RequestCounter{}
-	c := *s
-	c.ClientOptions.PerRetryPolicies = append(slices.Clip(c.ClientOptions.PerRetryPolicies), requests)
-	return &c, requests
-}
-
 func insert(t testing.TB, logins *highvolumedelete.Tables[login], user string, at ...time.Time) {
 	t.Helper()
 	for _, at := range at {
-		if err := logins.Insert(t.Context(), &login{User: user, At: at}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, logins.Insert(t.Context(), &login{User: user, At: at}))
 	}
 }
 

@@ -1,11 +1,11 @@
 package highvolumedelete_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -27,9 +27,7 @@ func TestMidnightsThatAreNot(t *testing.T) {
 			}
 			for _, in := range []time.Time{at.Add(-1), at, at.Add(time.Hour), at.AddDate(0, 0, 1)} {
 				report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(t.Context(), in, &highvolumedelete.DropOptions{DryRun: true}))
-				if got := name(report.Mark); got != name(in) {
-					t.Errorf("%s: the day of %v begins at %v, of %s", place, in, report.Mark, got)
-				}
+				assert.Equal(t, name(report.Mark), name(in), "%s: the day of %v begins at %v, of", place, in, report.Mark)
 				for back := time.Duration(1); back < 3*time.Hour; back += time.Minute {
 					if before := report.Mark.Add(-back); name(before) >= name(in) {
 						t.Errorf("%s: the day of %v begins at %v, and %v shows %s", place, in, report.Mark, before, name(before))
@@ -54,7 +52,5 @@ func TestLateAtAMidnightThatIsNot(t *testing.T) {
 	now.at = change.Add(time.Minute)
 	insert(t, logins, "june", change.Add(-time.Second))
 	now.at = change.Add(time.Minute + 1)
-	if err := logins.Insert(t.Context(), &login{User: "june", At: change.Add(-2 * time.Second)}); !errors.Is(err, highvolumedelete.ErrLate) {
-		t.Errorf("later than Late: %v, want ErrLate", err)
-	}
+	assert.ErrorIs(t, logins.Insert(t.Context(), &login{User: "june", At: change.Add(-2 * time.Second)}), highvolumedelete.ErrLate, "later than Late")
 }

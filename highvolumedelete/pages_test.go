@@ -43,9 +43,7 @@ func TestBetweenOverCutPages(t *testing.T) {
 			var last time.Time
 			n := 0
 			for l, err := range logins.Between(ctx, from, to, o) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Check(t, err)
 				if n > 0 && (newest && l.At.After(last) || !newest && l.At.Before(last)) {
 					t.Fatalf("newest %v, %s: %v comes after %v", newest, name, l.At, last)
 				}

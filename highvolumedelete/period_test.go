@@ -1,7 +1,6 @@
 package highvolumedelete_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	_ "time/tzdata" // the locations must be the same on every machine
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -58,12 +58,8 @@ func TestGoldenNames(t *testing.T) {
 		}
 	}
 	logins := mustStart(t, s, schemaOf("Logins", nil))
-	if logins.Control().Name() != "LoginsRetention" {
-		t.Errorf("the control table is %s", logins.Control().Name())
-	}
-	if _, err := logins.TableName(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("the year 10000: %v, want ErrInvalid", err)
-	}
+	assert.Equal(t, logins.Control().Name(), "LoginsRetention", "the control table")
+	assert.ErrorIs(t, assert.Err(logins.TableName(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC))), tables.ErrInvalid, "the year 10000")
 }
 
 // TestNamesSort: the names of a unit sort as time does, over years and changes of clocks, and each is read back.
@@ -99,24 +95,18 @@ func TestListTakesItsOwn(t *testing.T) {
 	logins := mustStart(t, s, schemaOf(name, func() time.Time { return noon }))
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for _, label := range []string{"D20140820", "D20140819", "D20140230", "D2014081", "D201408190", "H2014081900", "W20140818", "M201408", "D20140822", "D20140101x", "DD20140101", "Other"} {
-		if err := account.Table(name + label).Create(ctx); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, account.Table(name+label).Create(ctx))
 	}
 	if got := harness.Must[[]string](t)(logins.List(ctx)); labels(got, name) != "[D20140819 D20140820 D20140822]" {
 		t.Errorf("the tables are %v", got)
 	}
 	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace()))
-	if labels(report.Tables, name) != "[D20140819 D20140820]" {
-		t.Errorf("dropped are %v", report.Tables)
-	}
+	assert.Equal(t, labels(report.Tables, name), "[D20140819 D20140820]", "dropped are %v", report.Tables)
 	left := 0
 	pager := account.TableService().NewListTablesPager(nil)
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		for _, table := range page.Tables {
 			if strings.HasPrefix(*table.Name, name) {
 				left++
@@ -142,20 +132,14 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		schema := schemaOf("Logins", nil)
 		change(&schema)
-		if _, err := start(s, schema); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v, want ErrWiring", name, err)
-		}
+		assert.ErrorIs(t, assert.Err(start(s, schema)), tables.ErrWiring, name)
 	}
 	schema := schemaOf("Logins", nil)
 	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 		return openLogins(table.Account().Table("Another"))
 	}
-	if err := mustStart(t, s, schema).Insert(t.Context(), &login{At: time.Now()}); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("Open with another table: %v, want ErrWiring", err)
-	}
-	if err := mustStart(t, s, schemaOf("Logins", nil)).Insert(t.Context(), nil); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("Insert(nil): %v, want ErrInvalid", err)
-	}
+	assert.ErrorIs(t, mustStart(t, s, schema).Insert(t.Context(), &login{At: time.Now()}), tables.ErrWiring, "Open with another table")
+	assert.ErrorIs(t, mustStart(t, s, schemaOf("Logins", nil)).Insert(t.Context(), nil), tables.ErrInvalid, "Insert(nil)")
 	if units := []string{highvolumedelete.Day.String(), highvolumedelete.Hour.String(), highvolumedelete.Unit(9).String()}; !slices.Equal(units, []string{"Day", "Hour", "Unit(9)"}) {
 		t.Errorf("units are called %v", units)
 	}

@@ -32,7 +32,7 @@ func (f stands) Meet(_ storagetest.Call, req *http.Request, send storagetest.Sen
 func TestStandsStillBeforeTheCreation(t *testing.T) {
 	s, found := storagetest.Simulator(t, nil), false
 	faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.GetEntity, storagetest.Once(storagetest.Always(stands{&found}))))
-	c, requests := counted(faulty)
+	c, requests := harness.CountedService(faulty)
 	logins := mustStart(t, c, schemaOf("Logins", func() time.Time { return noon }))
 	err := logins.Insert(t.Context(), &login{User: "june", At: noon})
 	if !found || err == nil || errors.Is(err, tables.ErrUnknownOutcome) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -20,16 +21,14 @@ func scan(q tables.Query[login]) tables.Query[login] { return q.AllowTableScan()
 // TestBetweenOverRewoundMidnight: St. John's set its clock from 00:01 back to 23:01 of the day before, so that the first minute of
 // 7 November is before the last hour of the 6th. Nothing is left out for that, and the order is that of time.
 func TestBetweenOverRewoundMidnight(t *testing.T) {
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	schema := schemaOf(nameOf(t, s), func() time.Time { return time.Date(2010, 11, 8, 12, 0, 0, 0, time.UTC) })
 	schema.Location = location(t, "America/St_Johns")
 	logins := mustStart(t, s, schema)
 	back := time.Date(2010, 11, 7, 2, 31, 0, 0, time.UTC)
 	all := []time.Time{back.Add(-2 * time.Minute), back.Add(-30 * time.Second), back.Add(time.Minute), back.Add(time.Hour), back.Add(30 * time.Hour)}
 	insert(t, logins, "june", all...)
-	if got := labels(harness.Must[[]string](t)(logins.List(t.Context())), schema.Name); got != "[D20101106 D20101107 D20101108]" {
-		t.Errorf("the tables are %s", got)
-	}
+	assert.Equal(t, labels(harness.Must[[]string](t)(logins.List(t.Context())), schema.Name), "[D20101106 D20101107 D20101108]", "the tables")
 	for i, from := range all {
 		for j, to := range append(all, time.Time{})[i+1:] {
 			want := []string{}
@@ -41,23 +40,19 @@ func TestBetweenOverRewoundMidnight(t *testing.T) {
 				if newest {
 					slices.Reverse(got)
 				}
-				if !slices.Equal(got, want) {
-					t.Errorf("from %v to %v, newest %v: %v, want %v", from, to, newest, got, want)
-				}
+				assert.Slices(t, got, want, "from %v to %v, newest %v", from, to, newest)
 			}
 		}
 	}
 	requests.Reset()
 	harness.Must[[]string](t)(times(t.Context(), logins.Between(t.Context(), back.Add(time.Hour), back.Add(2*time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}})))
-	if n := requests.Count(); n != 1 {
-		t.Errorf("%d requests for an hour of one day", n)
-	}
+	assert.Equal(t, requests.Count(), 1, "requests for an hour of one day")
 }
 
 // TestBetween: over days with and without a table, in both directions, whatever order the rows are in.
 func TestBetween(t *testing.T) {
 	ctx := t.Context()
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	name := nameOf(t, s)
 	schema := schemaOf(name, func() time.Time { return noon })
 	logins := mustStart(t, s, schema)
@@ -97,32 +92,24 @@ func TestBetween(t *testing.T) {
 			for _, process := range []*highvolumedelete.Tables[login]{logins, unordered} {
 				requests.Reset()
 				got := harness.Must[[]string](t)(times(ctx, process.Between(ctx, c.from, c.to, options)))
-				if !slices.Equal(got, want) {
-					t.Errorf("%s, newest %v: %v, want %v", c.name, newest, got, want)
-				}
+				assert.Slices(t, got, want, "%s, newest %v", c.name, newest)
 				if len(c.partitions) == 1 && requests.Count() != c.requests {
 					t.Errorf("%s, newest %v: %d requests, want %d", c.name, newest, requests.Count(), c.requests)
 				}
 			}
 		}
 	}
-	if _, err := times(ctx, logins.Between(ctx, at(18, 0), at(19, 0), nil)); !errors.Is(err, tables.ErrTableScan) {
-		t.Errorf("without partitions: %v, want ErrTableScan", err)
-	}
+	assert.ErrorIs(t, assert.Err(times(ctx, logins.Between(ctx, at(18, 0), at(19, 0), nil))), tables.ErrTableScan, "without partitions")
 	_, err := times(ctx, unordered.Between(ctx, at(18, 0), at(19, 0), &highvolumedelete.ReadOptions[login]{Partitions: june, Limit: 1}))
-	if !errors.Is(err, tables.ErrTooLarge) {
-		t.Errorf("over the limit: %v, want ErrTooLarge", err)
-	}
+	assert.ErrorIs(t, err, tables.ErrTooLarge, "over the limit")
 	_, err = times(ctx, logins.Between(ctx, at(18, 0).AddDate(9000, 0, 0), time.Time{}, nil))
-	if !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("from a year without periods: %v, want ErrInvalid", err)
-	}
+	assert.ErrorIs(t, err, tables.ErrInvalid, "from a year without periods")
 }
 
 // TestEarlyStop: a loop that is left reads no further table, and only the pages it needs.
 func TestEarlyStop(t *testing.T) {
 	ctx := t.Context()
-	s, requests := counted(storagetest.Simulator(t, nil))
+	s, requests := harness.CountedService(storagetest.Simulator(t, nil))
 	logins := mustStart(t, s, schemaOf("Logins", func() time.Time { return noon }))
 	fill(t, logins, 5, 1, 20)
 	from, to := noon.AddDate(0, 0, -10), noon.AddDate(0, 0, 1)
@@ -131,9 +118,7 @@ func TestEarlyStop(t *testing.T) {
 		n := 0
 		for _, err := range logins.Between(ctx, from, to, &highvolumedelete.ReadOptions[login]{Newest: newest, Partitions: []string{"user0000"},
 			Query: func(q tables.Query[login]) tables.Query[login] { return q.PageSize(10) }}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			if n++; n == 3 {
 				break
 			}
@@ -142,9 +127,7 @@ func TestEarlyStop(t *testing.T) {
 		if newest {
 			want = 3 // tomorrow, and today in two pages since its rows are oldest first
 		}
-		if requests.Count() != want {
-			t.Errorf("newest %v: %d requests for the first three, want %d", newest, requests.Count(), want)
-		}
+		assert.Equal(t, requests.Count(), want, "newest %v: requests for the first three", newest)
 	}
 }
 
@@ -169,9 +152,7 @@ func TestReadFollowsRowOrder(t *testing.T) {
 		last = l.At
 		n++
 	}
-	if n != 180 {
-		t.Errorf("%d entities, want 180", n)
-	}
+	assert.Equal(t, n, 180, "entities")
 	schema.RowOrder = highvolumedelete.OldestFirst
 	wrong := mustStart(t, s, schema)
 	options.Newest = false
@@ -179,9 +160,7 @@ func TestReadFollowsRowOrder(t *testing.T) {
 		t.Errorf("rows in another order than declared: %v, want ErrInvalid", err)
 	}
 	options.Partitions = options.Partitions[:1]
-	if _, err := times(ctx, wrong.Between(ctx, time.Time{}, time.Time{}, options)); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("the same in one partition: %v, want ErrInvalid", err)
-	}
+	assert.ErrorIs(t, assert.Err(times(ctx, wrong.Between(ctx, time.Time{}, time.Time{}, options))), tables.ErrInvalid, "the same in one partition")
 }
 
 // TestReadWhileDropped: a table that goes while it is read ends there, and the reader goes on with the next period.
@@ -192,14 +171,10 @@ func TestReadWhileDropped(t *testing.T) {
 	got := map[string]int{}
 	for l, err := range logins.Between(ctx, noon.AddDate(0, 0, -5), noon.Add(time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"user0000"},
 		Query: func(q tables.Query[login]) tables.Query[login] { return q.PageSize(10) }}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		got[fmt.Sprint(l.At.Day())]++
 		if l.At.Day() == 20 {
-			if _, err := logins.Drop(ctx, noon.AddDate(0, 0, -1), noGrace()); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, assert.Err(logins.Drop(ctx, noon.AddDate(0, 0, -1), noGrace())))
 		}
 	}
 	if got["20"] != 10 || got["21"] != 20 || got["22"] != 20 {

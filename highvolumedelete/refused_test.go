@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -28,9 +29,7 @@ func TestOpenThatFails(t *testing.T) {
 	_, get := logins.Get(ctx, noon, keyOf(l))
 	_, between := times(ctx, logins.Between(ctx, noon, noon.Add(1), nil))
 	for name, err := range map[string]error{"Insert": logins.Insert(ctx, l), "Replace": logins.Replace(ctx, l), "Delete": logins.Delete(ctx, l), "Get": get, "Between": between} {
-		if !errors.Is(err, broken) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, err, broken, name)
 	}
 	insert(t, logins, "june", noon)
 }
@@ -44,9 +43,7 @@ func TestCountOfATableThatGoes(t *testing.T) {
 	insert(t, concurrent, "june", noon, noon.AddDate(0, 0, -1), noon.AddDate(0, 0, -2))
 	before := noon.AddDate(0, 0, -1)
 	drops := storagetest.Once(storagetest.Always(storagetest.After("a concurrent writer drops", func() {
-		if _, err := concurrent.Drop(context.Background(), before, noGrace()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, assert.Err(concurrent.Drop(context.Background(), before, noGrace())))
 	})))
 	faulty, _ := s.Faulty(storagetest.On(storagetest.QueryTables, drops))
 	report, err := mustStart(t, faulty, schema).Drop(ctx, noon, &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1})
@@ -63,19 +60,13 @@ func TestCountOfATableThatGoes(t *testing.T) {
 	if _, err := mustStart(t, denied, later).Drop(ctx, noon.AddDate(0, 0, 1), &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1}); !errors.Is(err, tables.ErrDenied) {
 		t.Errorf("a count that is denied: %v", err)
 	}
-	if got := labels(harness.Must[[]string](t)(concurrent.List(ctx)), "Logins"); got != "[D20140822]" {
-		t.Errorf("left are %s", got)
-	}
+	assert.Equal(t, labels(harness.Must[[]string](t)(concurrent.List(ctx)), "Logins"), "[D20140822]", "left")
 }
 
 // TestForgottenTime: an entity whose time was not set makes no table for the year 1.
 func TestForgottenTime(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	logins := mustStart(t, s, schemaOf("Logins", func() time.Time { return noon }))
-	if err := logins.Insert(t.Context(), &login{User: "june"}); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("Insert: %v", err)
-	}
-	if left := harness.Must[[]string](t)(logins.List(t.Context())); len(left) != 0 {
-		t.Errorf("there are %v", left)
-	}
+	assert.ErrorIs(t, logins.Insert(t.Context(), &login{User: "june"}), tables.ErrInvalid, "Insert")
+	assert.Len(t, harness.Must[[]string](t)(logins.List(t.Context())), 0)
 }

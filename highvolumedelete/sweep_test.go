@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -87,9 +88,7 @@ func dropped(t testing.TB, s *storagetest.Service, marked bool) storagetest.Worl
 		insert(t, logins, "june", noon.AddDate(0, 0, -day))
 	}
 	if marked {
-		if _, err := logins.Drop(t.Context(), noon.AddDate(0, 0, -10), noGrace()); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, assert.Err(logins.Drop(t.Context(), noon.AddDate(0, 0, -10), noGrace())))
 	}
 	before := noon.AddDate(0, 0, -1)
 	all := &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}}

@@ -42,9 +42,7 @@ func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 			if !unanswered {
 				continue
 			}
-			if err := concurrent.Prepare(t.Context(), noon, noon); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, concurrent.Prepare(t.Context(), noon, noon))
 			if status := first.Arrive(); status/100 != 2 {
 				t.Errorf("the first attempt is answered with %d: the test shows nothing", status)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -53,36 +54,26 @@ func TestUnits(t *testing.T) {
 			schema := schemaOf("Logins", func() time.Time { return at[2] })
 			schema.Unit, schema.Location = c.unit, location(t, c.place)
 			logins := mustStart(t, s, schema)
-			if err := logins.Prepare(ctx, at[0], at[2]); err != nil {
-				t.Fatal(err)
-			}
-			if got := labels(harness.Must[[]string](t)(logins.List(ctx)), "Logins"); got != c.want {
-				t.Errorf("the tables are %s, want %s", got, c.want)
-			}
+			harness.Check(t, logins.Prepare(ctx, at[0], at[2]))
+			assert.Equal(t, labels(harness.Must[[]string](t)(logins.List(ctx)), "Logins"), c.want, "the tables")
 			insert(t, logins, "june", at...)
 			for _, newest := range []bool{false, true} {
 				var got []string
 				for l, err := range logins.Between(ctx, at[0], at[2].Add(1), &highvolumedelete.ReadOptions[login]{Newest: newest, Partitions: []string{"june"}}) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					harness.Check(t, err)
 					got = append(got, l.At.Format(time.RFC3339Nano))
 				}
 				want := fmt.Sprint(c.at)
 				if newest {
 					want = fmt.Sprint([]string{c.at[2], c.at[1], c.at[0]})
 				}
-				if fmt.Sprint(got) != want {
-					t.Errorf("newest %v: %v", newest, got)
-				}
+				assert.Equal(t, fmt.Sprint(got), want, "newest %v: %v", newest, got)
 			}
 			report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, at[2], noGrace()))
 			if !report.Mark.Equal(harness.Must[time.Time](t)(time.Parse(time.RFC3339, c.boundary))) || len(report.Tables) != 2 {
 				t.Errorf("the mark is %v, dropped are %v", report.Mark.UTC(), report.Tables)
 			}
-			if err := logins.Insert(ctx, &login{User: "late", At: report.Mark.Add(-100)}); !errors.Is(err, highvolumedelete.ErrLate) {
-				t.Errorf("one before the mark: %v, want ErrLate", err)
-			}
+			assert.ErrorIs(t, logins.Insert(ctx, &login{User: "late", At: report.Mark.Add(-100)}), highvolumedelete.ErrLate, "one before the mark")
 			insert(t, logins, "early", report.Mark)
 		})
 	}
@@ -91,7 +82,7 @@ func TestUnits(t *testing.T) {
 // TestYearsThatNoNameHas: times that no table can be named by are refused before any request.
 func TestYearsThatNoNameHas(t *testing.T) {
 	ctx := t.Context()
-	s, requests := counted(storagetest.Simulator(t, nil))
+	s, requests := harness.CountedService(storagetest.Simulator(t, nil))
 	now := &clock{noon}
 	logins := mustStart(t, s, schemaOf("Logins", now.now))
 	for _, at := range []time.Time{time.Date(0, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} {
@@ -115,7 +106,5 @@ func TestYearsThatNoNameHas(t *testing.T) {
 			}
 		}
 	}
-	if got := requests.Count(); got != 0 {
-		t.Errorf("%d requests", got)
-	}
+	assert.Equal(t, requests.Count(), 0, "requests")
 }

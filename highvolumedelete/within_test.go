@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -43,12 +44,10 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, requests := counted(storagetest.Simulator(t, nil))
+			s, requests := harness.CountedService(storagetest.Simulator(t, nil))
 			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
-			if err := queue.Create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, queue.Create(t.Context()))
 			schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
 			schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 				return patterns.NewRepository(harness.In(table, queue), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")}, c.pattern(table))
@@ -83,23 +82,13 @@ func TestDroppedPeriodWithIntents(t *testing.T) {
 	harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon))
 	old, today := &login{User: "june", At: noon.AddDate(0, 0, -3), Address: "::1"}, &login{User: "june", At: noon.Add(-time.Hour), Address: "::1"}
 	harness.Check(t, store.Create(ctx), logins.Insert(ctx, old), logins.Insert(ctx, today))
-	if report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())); len(report.Tables) != 1 {
-		t.Fatalf("dropped are %v", report.Tables)
-	}
-	if _, err := logins.Get(ctx, old.At, keyOf(old)); !errors.Is(err, tables.ErrNotFound) {
-		t.Errorf("Get: %v, want ErrNotFound", err)
-	}
-	if err := logins.Insert(ctx, &login{User: "june", At: old.At, Address: "::2"}); !errors.Is(err, highvolumedelete.ErrLate) {
-		t.Errorf("Insert: %v, want ErrLate", err)
-	}
+	assert.Len(assert.Fatal(t), harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())).Tables, 1, "dropped")
+	assert.ErrorIs(t, assert.Err(logins.Get(ctx, old.At, keyOf(old))), tables.ErrNotFound, "Get")
+	assert.ErrorIs(t, logins.Insert(ctx, &login{User: "june", At: old.At, Address: "::2"}), highvolumedelete.ErrLate, "Insert")
 	read := 0
 	for _, err := range logins.Between(ctx, old.At.AddDate(0, 0, -1), noon, &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		read++
 	}
-	if read != 1 {
-		t.Errorf("%d logins were read, want 1", read)
-	}
+	assert.Equal(t, read, 1, "logins were read")
 }

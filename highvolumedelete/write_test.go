@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -19,7 +20,7 @@ import (
 // TestRequestCounts holds what the package comment says.
 func TestRequestCounts(t *testing.T) {
 	ctx := t.Context()
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	logins := mustStart(t, s, schemaOf(nameOf(t, s), func() time.Time { return noon }))
 	at := func(days int) *login { return &login{User: "june", At: noon.AddDate(0, 0, days), Address: "::1"} }
 	june, old := at(0), at(-3)
@@ -52,9 +53,7 @@ func TestRequestCounts(t *testing.T) {
 		{"Mark", 1, func() error { _, err := logins.Mark(ctx); return err }},
 	} {
 		requests.Reset()
-		if err := step.do(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
+		assert.NoError(assert.Fatal(t), step.do(), step.name)
 		if got := requests.Count(); got != step.want {
 			t.Errorf("%s: %d requests, want %d: %v", step.name, got, step.want, requests.Kinds())
 		}
@@ -84,7 +83,7 @@ func TestRules(t *testing.T) {
 		{"nothing early", 0, -1, midnight.Add(-time.Nanosecond), 0, highvolumedelete.ErrEarly},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, requests := counted(s)
+			s, requests := harness.CountedService(s)
 			schema := schemaOf(nameOf(t, s), func() time.Time { return c.now })
 			schema.Late, schema.Early = c.late, c.early
 			logins := mustStart(t, s, schema)
@@ -94,9 +93,7 @@ func TestRules(t *testing.T) {
 				t.Fatalf("%v, want %v", err, c.want)
 			}
 			if c.want != nil {
-				if requests.Count() != 0 {
-					t.Errorf("%d requests for what is refused", requests.Count())
-				}
+				assert.Equal(t, requests.Count(), 0, "requests for what is refused")
 				return
 			}
 			want := schema.Name + "D" + l.At.Format("20060102")
@@ -123,9 +120,7 @@ func TestConcurrentCreates(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(errs...))
 	logins := mustStart(t, s, schema)
 	count := 0
 	for _, err := range logins.Between(t.Context(), noon, noon.Add(1), &highvolumedelete.ReadOptions[login]{
@@ -146,9 +141,7 @@ func TestTableIsGone(t *testing.T) {
 	schema := schemaOf("Logins", c.now)
 	logins := mustStart(t, s, schema)
 	june := &login{User: "june", At: noon}
-	if err := logins.Insert(ctx, june); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, logins.Insert(ctx, june))
 	repo := harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon))
 	if err := repo.Table().Drop(ctx); err != nil { // by hand: the mark does not know
 		t.Fatal(err)
@@ -157,46 +150,30 @@ func TestTableIsGone(t *testing.T) {
 	if err := logins.Insert(ctx, another); !errors.Is(err, highvolumedelete.ErrLate) || !strings.Contains(err.Error(), "being deleted") {
 		t.Errorf("while the table is being deleted: %v, want ErrLate", err)
 	}
-	if _, err := logins.Get(ctx, noon, keyOf(june)); !errors.Is(err, tables.ErrNotFound) {
-		t.Errorf("Get: %v, want ErrNotFound", err)
-	}
+	assert.ErrorIs(t, assert.Err(logins.Get(ctx, noon, keyOf(june))), tables.ErrNotFound, "Get")
 	june.Address = "::1"
-	if err := logins.Replace(ctx, june); !errors.Is(err, tables.ErrNotFound) {
-		t.Errorf("Replace: %v, want ErrNotFound", err)
-	}
-	if err := logins.Delete(ctx, june); !errors.Is(err, tables.ErrNotFound) {
-		t.Errorf("Delete: %v, want ErrNotFound", err)
-	}
+	assert.ErrorIs(t, logins.Replace(ctx, june), tables.ErrNotFound, "Replace")
+	assert.ErrorIs(t, logins.Delete(ctx, june), tables.ErrNotFound, "Delete")
 	s.Wait(41 * time.Second)
 	if err := logins.Insert(ctx, another); err != nil { // the period is open as far as the mark says
 		t.Errorf("once the name is free, in a period above the mark: %v", err)
 	}
 	c.at = noon.AddDate(0, 0, 3)
 	other := mustStart(t, s, schema)
-	if _, err := other.Drop(ctx, c.at, noGrace()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(other.Drop(ctx, c.at, noGrace())))
 	s.Wait(41 * time.Second)
 	for i, process := range []*highvolumedelete.Tables[login]{logins, mustStart(t, s, schema), other} {
 		err := process.Insert(ctx, &login{User: "june", At: noon.Add(time.Minute)})
-		if !errors.Is(err, highvolumedelete.ErrLate) {
-			t.Errorf("process %d, a period below the mark whose name is free: %v, want ErrLate", i, err)
-		}
-		if err := process.Prepare(ctx, noon, noon); err != nil {
-			t.Errorf("process %d, Prepare passes closed periods over: %v", i, err)
-		}
+		assert.ErrorIs(t, err, highvolumedelete.ErrLate, "process %d, a period below the mark whose name is free", i)
+		assert.NoError(t, process.Prepare(ctx, noon, noon), "process %d, Prepare passes closed periods over", i)
 	}
-	if got := harness.Must[[]string](t)(logins.List(ctx)); len(got) != 0 {
-		t.Errorf("%v came back", got)
-	}
-	if err := logins.Prepare(ctx, noon, noon.AddDate(3, 0, 0)); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("Prepare of three years of days: %v, want ErrInvalid", err)
-	}
+	assert.Len(t, harness.Must[[]string](t)(logins.List(ctx)), 0, "tables that came back")
+	assert.ErrorIs(t, logins.Prepare(ctx, noon, noon.AddDate(3, 0, 0)), tables.ErrInvalid, "Prepare of three years of days")
 }
 
 // TestInvalidLateEntity: what no service stores is refused before the mark is looked at.
 func TestInvalidLateEntity(t *testing.T) {
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	logins := mustStart(t, s, schemaOf(nameOf(t, s), func() time.Time { return noon }))
 	for _, days := range []int{-2, 0} {
 		err := logins.Insert(t.Context(), &login{User: "a/b", At: noon.AddDate(0, 0, days)})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/httpapi"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -102,9 +103,7 @@ func TestReadModifyWrite(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if w := read(); strings.TrimSpace(w.Body.String()) != `{"pieces":0}` {
-		t.Errorf("%s are left; sold %v, refused %v", w.Body, sold, refused)
-	}
+	assert.Equal(t, strings.TrimSpace(read().Body.String()), `{"pieces":0}`, "pieces left; sold %v, refused %v", sold, refused)
 	if w := sell("If-Match", read().Header().Get("ETag")); w.Code != 400 {
 		t.Errorf("a sale of nothing: %d %s", w.Code, w.Body)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/httpapi"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -137,12 +138,8 @@ func TestWriteHeaders(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "0": 2 * time.Second, "-1": 2 * time.Second, "x": 2 * time.Second, "99999999999": 2 * time.Second * 150, "3600": 5 * time.Minute} {
 		response := &azcore.ResponseError{StatusCode: 503, RawResponse: &http.Response{Header: http.Header{"Retry-After": {header}}}}
-		if got := httpapi.ProblemOf(nil, &tables.Error{Kind: tables.ErrUnavailable, Err: response}).RetryAfter; got != want {
-			t.Errorf("%q: %v, want %v", header, got, want)
-		}
-		if got := httpapi.ProblemOf(nil, &tables.Error{Kind: tables.ErrInvalid, Err: response}).RetryAfter; got != 0 {
-			t.Errorf("ErrInvalid: %v", got)
-		}
+		assert.Equal(t, httpapi.ProblemOf(nil, &tables.Error{Kind: tables.ErrUnavailable, Err: response}).RetryAfter, want, "%q", header)
+		assert.Equal(t, httpapi.ProblemOf(nil, &tables.Error{Kind: tables.ErrInvalid, Err: response}).RetryAfter, 0, "ErrInvalid")
 	}
 }
 
@@ -258,12 +255,8 @@ func TestPageTokens(t *testing.T) {
 		refused(fmt.Sprintf("byte %d", i), p, base64.RawURLEncoding.EncodeToString(forged), "tenant", "route")
 		refused(fmt.Sprintf("%d bytes", i+1), p, base64.RawURLEncoding.EncodeToString(raw[:i+1])[:max(1, i)], "tenant", "route")
 	}
-	if _, err := p.Seal(strings.Repeat("x", 9000)); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("a long token: %v", err)
-	}
-	if got := must(p.Open(must(p.Seal(strings.Repeat("x", 8192))))); len(got) != 8192 {
-		t.Errorf("%d bytes of a long token", len(got))
-	}
+	assert.ErrorIs(t, assert.Err(p.Seal(strings.Repeat("x", 9000))), tables.ErrInvalid, "a long token")
+	assert.Equal(t, len(must(p.Open(must(p.Seal(strings.Repeat("x", 8192)))))), 8192, "bytes of a long token")
 }
 
 // TestPageTokensAreHidden: nothing that prints or encodes PageTokens shows a key.
@@ -330,14 +323,10 @@ func TestPageTokenKeys(t *testing.T) {
 	if must(both.Open(must(old.Seal("x")))) != "x" || must(fresh.Open(must(both.Seal("y")))) != "y" {
 		t.Error("a rotated key does not open its tokens")
 	}
-	if _, err := fresh.Open(must(old.Seal("x"))); !errors.Is(err, httpapi.ErrPageToken) {
-		t.Errorf("a removed key: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(fresh.Open(must(old.Seal("x")))), httpapi.ErrPageToken, "a removed key")
 	sealed := must(old.Seal("x"))
 	now = now.Add(time.Hour - time.Millisecond)
-	if must(old.Open(sealed)) != "x" {
-		t.Error("expired too early")
-	}
+	assert.Equal(t, must(old.Open(sealed)), "x", "expired too early")
 	now = now.Add(time.Millisecond)
 	if _, err := old.Open(sealed); !errors.Is(err, httpapi.ErrPageTokenExpired) || !errors.Is(err, tables.ErrInvalid) || httpapi.ProblemOf(nil, err).Code != "page-token-expired" {
 		t.Errorf("expired: %v", err)
@@ -346,9 +335,7 @@ func TestPageTokenKeys(t *testing.T) {
 	copied := tokensOf(t, [][]byte{own}, "p", nil)
 	sealed = must(copied.Seal("x"))
 	clear(own)
-	if must(copied.Open(sealed)) != "x" {
-		t.Error("the key is that of the caller's slice")
-	}
+	assert.Equal(t, must(copied.Open(sealed)), "x", "the key is that of the caller's slice")
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -369,9 +356,7 @@ func TestPageTokenKeys(t *testing.T) {
 			return httpapi.NewPageTokens([][]byte{key(1)}, "p", &httpapi.PageTokenOptions{Lifetime: -1})
 		},
 	} {
-		if _, err := f(); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, assert.Err(f()), tables.ErrWiring, what)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/inspect"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -58,8 +59,7 @@ func TestTable(t *testing.T) {
 	all = append(all, harness.Row("p9", "big", property("N", tables.String("many")), property("Blob", tables.Binary(make([]byte, 5000)))))
 	put(t, table, all...)
 	progress := int64(0)
-	r, err := inspect.Table(t.Context(), table, &inspect.Options{Progress: func(p tables.Report) { progress = p.Rows }})
-	harness.Check(t, err)
+	r := harness.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, &inspect.Options{Progress: func(p tables.Report) { progress = p.Rows }}))
 	if !r.Complete || r.Rows != 31 || r.Entities != 31 || progress != 31 || r.Requests < 1 {
 		t.Errorf("%+v, progress %d", r, progress)
 	}
@@ -95,7 +95,7 @@ func TestTable(t *testing.T) {
 	if !reflect.DeepEqual(r.Properties, want) {
 		t.Errorf("properties %+v", r.Properties)
 	}
-	r, err = inspect.Table(t.Context(), table, &inspect.Options{Partitions: []string{"p9", "none"}})
+	r, err := inspect.Table(t.Context(), table, &inspect.Options{Partitions: []string{"p9", "none"}})
 	if err != nil || r.Rows != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -122,9 +122,7 @@ func TestJSON(t *testing.T) {
 		"schema.repository schema.sealed schema.takenKeys schema.takenKeys.by schema.takenKeys.key schema.takenKeys.key.partition schema.takenKeys.key.row schema.takenKeys.patterns schema.takenKeys.table " +
 		"schema.takenKeys.wanted table type type.name type.otherProblems type.problems type.problems.examples type.problems.property type.problems.reason type.problems.rows type.problems.stored type.read " +
 		"type.refused type.rest type.unknown type.unknown.property type.unknown.rows type.zero type.zero.absent type.zero.field type.zero.property type.zero.refused version warnings"
-	if got := strings.Join(names(v, ""), " "); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	assert.Equal(t, strings.Join(names(v, ""), " "), want)
 }
 
 // names lists the members of JSON, with those of the first element of each array.
@@ -188,8 +186,7 @@ func TestAs(t *testing.T) {
 	garbled.Set("Tags", tables.String("{secret"))
 	more.Set("Extra", tables.Boolean(true))
 	put(t, table, good("0"), wrong, large, garbled, lacking, more)
-	r, err := inspect.As[customer](t.Context(), table, nil)
-	harness.Check(t, err)
+	r := harness.Must[*inspect.Report](t)(inspect.As[customer](t.Context(), table, nil))
 	var reasons []string
 	for _, p := range r.Type.Problems {
 		reasons = append(reasons, fmt.Sprint(p.Property, " ", p.Stored, " ", p.Rows, " ", p.Examples))
@@ -246,8 +243,7 @@ func TestRefusedCalls(t *testing.T) {
 	} {
 		harness.RefusedUnsent(t, requests, tables.ErrWiring, name, func() error { _, err := call(); return err })
 	}
-	_, err := inspect.Table(t.Context(), a.Table("Missing"), nil)
-	harness.WantKind(t, err, tables.ErrMissingResource)
+	harness.WantKind(t, assert.Err(inspect.Table(t.Context(), a.Table("Missing"), nil)), tables.ErrMissingResource)
 }
 
 // TestFailingPages: a page that fails is an error beside an incomplete report, never a shorter report.
@@ -314,8 +310,7 @@ func TestHostileRows(t *testing.T) {
 	long := strings.Repeat("é", 255)
 	table := page(t, `"PartitionKey":"p\u001b[31m","RowKey":"r\n\u202e","N`+"`"+`\u001b]0;x":1,"a,rest\"":2,"`+long+`":3`+members.String(),
 		`"PartitionKey":"p","RowKey":"r","_tpPrimary":"x","_tpOld":"nonsense","_tpNew":1,"_tpShared":""`)
-	r, err := inspect.Table(t.Context(), table, &inspect.Options{MaxProperties: 50})
-	harness.Check(t, err)
+	r := harness.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, &inspect.Options{MaxProperties: 50}))
 	if len(r.Properties) != 50 || r.OtherProperties != 2_953 || r.Rows != 2 || r.Library.Shared != 1 {
 		t.Errorf("%d properties, others %d, %+v", len(r.Properties), r.OtherProperties, r.Library)
 	}
@@ -330,7 +325,7 @@ func TestHostileRows(t *testing.T) {
 		}
 	}
 	compiles(t, r.Struct("main"))
-	r, err = inspect.Table(t.Context(), page(t, `"PartitionKey":"","RowKey":"","At@odata.type":"Edm.DateTime","At":"soon","X":1`,
+	r, err := inspect.Table(t.Context(), page(t, `"PartitionKey":"","RowKey":"","At@odata.type":"Edm.DateTime","At":"soon","X":1`,
 		`"PartitionKey":"p","RowKey":"2","At":"\ud83d"`, `"PartitionKey":"p","RowKey":"3"`), nil)
 	if err != nil || r.Rows != 3 || r.Garbled != 1 || r.Lossy != 1 || !slices.Equal(r.LossyExamples, []inspect.Key{{Partition: "p", Row: "2"}}) || !strings.Contains(strings.Join(r.Warnings, " "), "surrogate") {
 		t.Errorf("%+v, %v", r, err)

@@ -70,8 +70,7 @@ func TestRepositoryRows(t *testing.T) {
 	moved := harness.Row("t000", "person_000101", property("Team", tables.String("t000")), property("ID", tables.Int64(7)), property("Email", tables.String("x@contoso.com")), property("City", tables.String("c")))
 	unread := harness.Row("t000", "person_000102", property("ID", tables.String("seven")))
 	put(t, table, moved, unread)
-	r, err := inspect.Repository(ctx, repo, nil)
-	harness.Check(t, err)
+	r := harness.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
 	s := r.Schema
 	// With a Layout, entities that the repository has written are its own to read.
 	if s.Own != 12 || s.Library != r.Library.Copies+r.Library.OutsideCopies+r.Library.Shared || s.Neither != 2 || s.Own+s.Library+s.Neither != r.Rows || s.Sealed != 10 {
@@ -128,8 +127,7 @@ func TestTakenKeys(t *testing.T) {
 	}
 	put(t, table, harness.Bag("t000", fmt.Sprintf("email_p%06d@contoso.com", 1), "stands there"))
 	want[`+email ("t000", "email_p000001@contoso.com")`] = 2
-	r, err := inspect.Repository(ctx, repo, nil)
-	harness.Check(t, err)
+	r := harness.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
 	got, entities := map[string]int64{}, int64(0)
 	for _, k := range r.Schema.TakenKeys {
 		got[strings.Join(k.Patterns, "+")+" "+k.Key.String()] = k.Wanted
@@ -181,8 +179,7 @@ func TestRebuildCost(t *testing.T) {
 			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), c.pattern()))
 			harness.Check(t, store.Create(ctx))
 			harness.Must[tables.Report](t)(bare.BulkNonAtomic(ctx, people(c.n, c.teams), nil))
-			r, err := inspect.Repository(ctx, repo, nil)
-			harness.Check(t, err)
+			r := harness.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
 			cost, before := r.Schema.Rebuild, requests()
 			harness.Check(t, harness.Clean(ctx, repo.Rebuild, nil))
 			made := requests() - before
@@ -213,8 +210,7 @@ func TestRefusingIndex(t *testing.T) {
 		return harness.Row("t", fmt.Sprintf("person_%06d", id), property("Team", tables.String("t")), property("ID", tables.Int64(id)), property("Email", tables.String(email)))
 	}
 	put(t, table, row(1, "a@contoso.com"), row(2, strings.Repeat("x", 2_000)), row(3, "b@contoso.com"))
-	r, err := inspect.Repository(t.Context(), repo, nil)
-	harness.Check(t, err)
+	r := harness.Must[*inspect.Report](t)(inspect.Repository(t.Context(), repo, nil))
 	if len(r.Schema.Refused) != 2 || r.Schema.Refused[0].Pattern != "email" || strings.Contains(fmt.Sprint(r.Schema.Refused), "secret") || strings.Contains(fmt.Sprint(r.Schema.Refused), "xxx") {
 		t.Errorf("%+v", r.Schema.Refused)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -34,7 +35,5 @@ func TestTake(t *testing.T) {
 	if r := c.report(); r.Rows != 2 || r.Garbled != 1 || r.GarbledExamples[0] != keyOf(key) || r.Partitions.Largest[0].Rows != 2 || r.Entities != 1 {
 		t.Errorf("%+v", r)
 	}
-	if err := (&visitor{}).take(t.Context(), nil, &tables.Error{Key: key, Kind: tables.ErrGarbled, OfRow: true}); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, (&visitor{}).take(t.Context(), nil, &tables.Error{Key: key, Kind: tables.ErrGarbled, OfRow: true}))
 }

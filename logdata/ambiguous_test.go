@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -59,14 +59,14 @@ func TestRefusedBehindAnUnknownAppend(t *testing.T) {
 	w := newWriter(t, l, nil)
 	harness.Check(t, w.Write(t.Context(), record(noon(), "first")))
 	down.Set(true)
-	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
+	harness.WantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
 	err := w.Write(t.Context(), record(noon().Add(2), "refused"))
-	wantKind(t, err, tables.ErrUnavailable)
+	harness.WantKind(t, err, tables.ErrUnavailable)
 	if errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("%v, and nothing of it was sent", err)
 	}
-	wantKind(t, w.Flush(t.Context()), tables.ErrUnknownOutcome)
-	wantKind(t, w.Close(t.Context()), tables.ErrUnknownOutcome)
+	harness.WantKind(t, w.Flush(t.Context()), tables.ErrUnknownOutcome)
+	harness.WantKind(t, w.Close(t.Context()), tables.ErrUnknownOutcome)
 	down.Set(false)
 	harness.Check(t, w.Close(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"first", "unknown"})
@@ -131,9 +131,7 @@ func TestConflictOnABlobNumber(t *testing.T) {
 		lost := newLog(t, faulty, nil)
 		w := newWriter(t, lost, nil)
 		harness.Check(t, w.Write(t.Context(), record(noon(), "x")), newWriter(t, l, nil).Write(t.Context(), record(noon(), "x")))
-		if got := names(blobsOf(t, lost)); !slices.Equal(got, []string{"web/2026/11/20/1200/000001.log"}) {
-			t.Errorf("after %v: %v", fault, got)
-		}
+		assert.Slices(t, names(blobsOf(t, lost)), []string{"web/2026/11/20/1200/000001.log"}, "after %v", fault)
 	}
 }
 

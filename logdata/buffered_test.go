@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -35,9 +35,7 @@ func TestIntervalBoundsTheLoss(t *testing.T) {
 			harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), fmt.Sprint(i))))
 			time.Sleep(time.Second - 1)
 			synctest.Wait()
-			if got := readDay(t, l); len(got) != 0 {
-				t.Errorf("before its interval is over: %q", got)
-			}
+			assert.Len(t, readDay(t, l), 0, "before its interval is over")
 			time.Sleep(time.Nanosecond)
 		}
 		synctest.Wait()
@@ -47,9 +45,7 @@ func TestIntervalBoundsTheLoss(t *testing.T) {
 		harness.Check(t, w.Write(t.Context(), record(noon().Add(5), "5")))
 		time.Sleep(interval - 1)
 		synctest.Wait()
-		if got := readDay(t, l); len(got) != 3 {
-			t.Errorf("before its interval is over: %q", got)
-		}
+		assert.Len(t, readDay(t, l), 3, "before its interval is over")
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := readDay(t, l); len(got) != 4 || w.Stats().Records != 0 {
@@ -72,9 +68,7 @@ func TestBufferBoundsTheLoss(t *testing.T) {
 					harness.Check(t, w.Write(t.Context(), record(noon(), fmt.Sprintf("%010d", i))))
 				}
 				synctest.Wait()
-				if got := readDay(t, l); len(got) != 5 {
-					t.Errorf("half of the buffer: %d records are stored", len(got))
-				}
+				assert.Equal(t, len(readDay(t, l)), 5, "half of the buffer: records are stored")
 				down.Set(true)
 				accepted := 0
 				for ; accepted < 100; accepted++ {
@@ -95,15 +89,11 @@ func TestBufferBoundsTheLoss(t *testing.T) {
 					}
 					synctest.Wait()
 				}
-				if accepted != 10 {
-					t.Errorf("%d records were accepted while the service was away", accepted)
-				}
+				assert.Equal(t, accepted, 10, "records were accepted while the service was away")
 				down.Set(false)
 				time.Sleep(2 * time.Hour)
 				synctest.Wait()
-				if got := readDay(t, l); len(got) != 15 {
-					t.Errorf("%d records when the service is back", len(got))
-				}
+				assert.Equal(t, len(readDay(t, l)), 15, "records when the service is back")
 			})
 		})
 	}
@@ -117,17 +107,10 @@ func TestErrorsInTheBackground(t *testing.T) {
 		harness.Check(t, w.Write(t.Context(), record(noon(), "kept")))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
-		err := w.Write(t.Context(), record(noon().Add(1), "refused"))
-		if err == nil || !strings.Contains(err.Error(), "connection refused") {
-			t.Errorf("the next Write: %v", err)
-		}
+		assert.ErrorContains(t, w.Write(t.Context(), record(noon().Add(1), "refused")), "connection refused", "the next Write")
 		harness.Check(t, w.Write(t.Context(), record(noon().Add(2), "accepted")))
-		if err := w.Flush(t.Context()); err == nil {
-			t.Error("Flush has no error")
-		}
-		if err := w.Close(t.Context()); err == nil {
-			t.Error("Close has no error")
-		}
+		assert.Error(t, w.Flush(t.Context()), "Flush has no error")
+		assert.Error(t, w.Close(t.Context()), "Close has no error")
 		down.Set(false)
 		harness.Check(t, w.Close(t.Context()))
 		wantTexts(t, readDay(t, l), []string{"kept", "accepted"})
@@ -162,7 +145,7 @@ func TestDurableRecordOfUnknownOutcomeIsStored(t *testing.T) {
 		faulty, _ := s.WithRetries(0).Faulty(down)
 		l := newLog(t, faulty, nil)
 		w := newWriter(t, l, nil)
-		wantKind(t, w.Write(t.Context(), record(noon(), "unknown")), tables.ErrUnknownOutcome)
+		harness.WantKind(t, w.Write(t.Context(), record(noon(), "unknown")), tables.ErrUnknownOutcome)
 		down.Set(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -179,7 +162,7 @@ func TestCloseThatFails(t *testing.T) {
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, &logdata.WriterOptions{BlobAppends: 1})
 	harness.Check(t, w.Write(t.Context(), record(noon(), "1")), w.Write(t.Context(), record(noon().Add(1), "2"))) // a blob that cannot be made final is no error of theirs
-	wantKind(t, w.Close(t.Context()), tables.ErrUnavailable)
+	harness.WantKind(t, w.Close(t.Context()), tables.ErrUnavailable)
 	wantTexts(t, readDay(t, l), []string{"1", "2"})
 	down.Set(false)
 	harness.Check(t, w.Close(t.Context()))

@@ -39,11 +39,11 @@ func TestBlobThatCannotBeLookedInto(t *testing.T) {
 				lost.Set(true)
 				blind.Set(true)
 				then.Set(true)
-				wantKind(t, w.Write(t.Context(), record(noon().Add(1), "two")), tables.ErrUnknownOutcome)
+				harness.WantKind(t, w.Write(t.Context(), record(noon().Add(1), "two")), tables.ErrUnknownOutcome)
 				if err := w.Write(t.Context(), record(noon().Add(2), "three")); err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 					t.Errorf("a Write behind it: %v", err)
 				}
-				wantKind(t, w.Flush(t.Context()), tables.ErrUnknownOutcome)
+				harness.WantKind(t, w.Flush(t.Context()), tables.ErrUnknownOutcome)
 				then.Set(false)
 				blind.Set(false)
 				harness.Check(t, w.Flush(t.Context()))
@@ -101,7 +101,7 @@ func TestTheFirstAndTheLastTime(t *testing.T) {
 		break
 	}
 	for _, err := range l.Blobs(t.Context(), last.AddDate(2, 0, 0), last.AddDate(3, 0, 0)) {
-		wantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestCloseUnderLoad(t *testing.T) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			harness.Check(t, w.Close(ended))
-			wantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrWiring)
+			harness.WantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrWiring)
 		})
 	}
 }
@@ -170,7 +170,7 @@ func TestRecordsOfEverySize(t *testing.T) {
 				if err == nil {
 					break
 				}
-				wantKind(t, err, tables.ErrTooLarge)
+				harness.WantKind(t, err, tables.ErrTooLarge)
 			}
 			harness.Check(t, w.Write(t.Context(), logdata.Record{Time: noon(), Data: nil}), w.Write(t.Context(), record(noon().Add(1), mark)))
 			const rest = 47 // mark, time, length, checksum, spaces and line feed

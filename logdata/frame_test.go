@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 )
 
@@ -30,9 +31,7 @@ func TestGoldenRecord(t *testing.T) {
 		{"a\x1eb\x10c", "\x1e2026-11-20T15:04:05.123456789Z 7 8a3b1f0d a\x10rb\x10ec\n"},
 	} {
 		got := appendFrame(nil, at(0), []byte(c.data))
-		if string(got) != c.want {
-			t.Errorf("%q is stored as %q, want %q", c.data, got, c.want)
-		}
+		assert.Equal(t, string(got), c.want, "%q is stored as %q", c.data, got)
 		record, n, what := nextFrame([]byte(c.want), 0, true)
 		if what != foundWhole || n != len(c.want) || string(record.Data) != c.data || !record.Time.Equal(at(0)) {
 			t.Errorf("%q is read as %q of %v, %d bytes, %d", c.want, record.Data, record.Time, n, what)
@@ -51,9 +50,7 @@ func TestEveryDamagedByteIsSeen(t *testing.T) {
 			}
 			damaged := slices.Clone(middle)
 			damaged[i] = other
-			if got := texts(slices.Concat(before, damaged, after)); !slices.Equal(got, []string{"before", "after"}) {
-				t.Errorf("with byte %d as %#x: %q", i, other, got)
-			}
+			assert.Slices(t, texts(slices.Concat(before, damaged, after)), []string{"before", "after"}, "with byte %d as %#x", i, other)
 		}
 	}
 }
@@ -63,9 +60,7 @@ func TestEscapesThatAreNone(t *testing.T) {
 	for _, stored := range []string{"a\x10", "a\x10x", "\x10\x10"} {
 		head := at(1).Format(timeLayout) + fmt.Sprintf(" %d ", len(stored))
 		frame := fmt.Appendf(nil, "\x1e%s%08x %s\n", head, checksum([]byte(head), []byte(stored)), stored)
-		if got := texts(slices.Concat(frame, appendFrame(nil, at(2), []byte("after")))); !slices.Equal(got, []string{"after"}) {
-			t.Errorf("%q is read as %q", stored, got)
-		}
+		assert.Slices(t, texts(slices.Concat(frame, appendFrame(nil, at(2), []byte("after")))), []string{"after"}, "%q is read as", stored)
 	}
 }
 
@@ -83,13 +78,9 @@ func TestTornAnywhere(t *testing.T) {
 		for whole < len(ends) && ends[whole] <= cut {
 			whole++
 		}
-		if got := texts(all[:cut]); len(got) != whole {
-			t.Errorf("cut off at %d: %q", cut, got)
-		}
+		assert.Len(t, texts(all[:cut]), whole, "cut off at %d", cut)
 		again := slices.Concat(all[:cut], all) // what a second writer might append
-		if got := texts(again); len(got) != whole+4 {
-			t.Errorf("cut off at %d, and written on: %q", cut, got)
-		}
+		assert.Len(t, texts(again), whole+4, "cut off at %d, and written on", cut)
 		var told []int64
 		d := decoder{rest: again, last: true, damaged: func(offset, n int64) { told = append(told, offset, n) }}
 		for _, ok := d.next(); ok; _, ok = d.next() {
@@ -112,14 +103,10 @@ func TestReadRecords(t *testing.T) {
 	} {
 		var got []string
 		for record, err := range ReadRecords(r) {
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			assert.NoError(t, err, name)
 			got = append(got, string(record.Data))
 		}
-		if !slices.Equal(got, []string{"one", "two"}) {
-			t.Errorf("%s: %q", name, got)
-		}
+		assert.Slices(t, got, []string{"one", "two"}, name)
 	}
 	var last error
 	n := 0
@@ -139,9 +126,7 @@ func TestReadRecords(t *testing.T) {
 			t.Errorf("%d bytes", len(record.Data))
 		}
 	}
-	if n != 2 {
-		t.Error("the large record is not read")
-	}
+	assert.Equal(t, n, 2, "the large record is not read")
 }
 
 // texts are the whole records of some bytes.
@@ -271,9 +256,7 @@ func TestNamesAndRanges(t *testing.T) {
 			[]string{"web/2026/11/29/23", "web/2026/11/30/", "web/2026/12/", "web/2027/", "web/2028/01/", "web/2028/02/01/00"}},
 		{minTime(), maxTime(), []string{"web/"}},
 	} {
-		if got := slices.Collect(l.prefixes(c.from, c.to)); !slices.Equal(got, c.want) {
-			t.Errorf("%v up to %v: %q", c.from, c.to, got)
-		}
+		assert.Slices(t, slices.Collect(l.prefixes(c.from, c.to)), c.want, "%v up to %v", c.from, c.to)
 	}
 	for _, name := range []string{"", "web", "web/2026/11/20/1500/000001", "web/2026/11/20/1500/000000.log", "web/2026/11/20/1500/0000001.log", "web/2026/13/20/1500/000001.log",
 		"web/2026/11/20/1500/+00001.log", "web2/2026/11/20/1500/000001.log", "web/x/2026/11/20/1500/000001.log", "web/2026/11/20/1500/000001.txt"} {

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -26,9 +27,7 @@ func TestGoldenBlob(t *testing.T) {
 	harness.Check(t, w.Write(t.Context(), record(at, "one")), w.Write(t.Context(), record(at.Add(-time.Second), "1 s late\n")))
 	const golden = "web/2026/11/20/1200/000001.log"
 	want := "\x1e2026-11-20T12:07:00.123456789Z 3 287e4e3b one\n" + "\x1e2026-11-20T12:06:59.123456789Z 9 11ab6df0 1 s late\n\n"
-	if got := string(contentOf(t, c, golden)); got != want {
-		t.Errorf("the blob holds\n%q, want\n%q", got, want)
-	}
+	assert.Equal(t, string(contentOf(t, c, golden)), want, "the blob")
 	wantMetadata(t, c, golden, "tpdisorder=2000", "tpfirst=2026-11-20T12:06:58.123456789Z", "tpformat=1", "tpperiod=10")
 	harness.Check(t, w.Close(t.Context()))
 	wantMetadata(t, c, golden, "tpdisorder=2000", "tpfirst=2026-11-20T12:06:59.123456789Z", "tpformat=1", "tplast=2026-11-20T12:07:00.123456789Z", "tpperiod=10", "tprecords=2")

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -39,9 +40,7 @@ func TestHandler(t *testing.T) {
 			}, func(t *testing.T) map[string]any {
 				harness.Check(t, w.Flush(t.Context()))
 				all := readAll(t, l)
-				if len(all) != 1 {
-					t.Fatalf("records %q", all)
-				}
+				assert.Len(assert.Fatal(t), all, 1, "records")
 				var m map[string]any
 				harness.Check(t, json.Unmarshal([]byte(all[0]), &m))
 				return m
@@ -135,9 +134,7 @@ func TestHandlerAsksOnce(t *testing.T) {
 			t.Error(text)
 		}
 	}
-	if asked != 2 {
-		t.Errorf("asked %d times", asked)
-	}
+	assert.Equal(t, asked, 2, "times asked")
 }
 
 type counting struct{ asked *int }

@@ -2,10 +2,10 @@ package logdata_test
 
 import (
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -38,9 +38,7 @@ func TestHandlerContract(t *testing.T) {
 		got = append(got, rest)
 	}
 	want := []string{`"no group","a":1}`, `"a group","g":{"b":2,"a":1}}`, `"a group without attributes"}`}
-	if !slices.Equal(got[:3], want) {
-		t.Errorf("got %q, want %q", got[:3], want)
-	}
+	assert.Slices(t, got[:3], want)
 	if len(got) != 6 || !strings.Contains(got[3], "panicked") || !strings.Contains(got[5], "PANIC: no JSON") || !strings.HasSuffix(got[3], `,"a":1}`) || !strings.HasSuffix(got[4], `,"a":1}`) {
 		t.Errorf("values that panic: %q", got[3:])
 	}

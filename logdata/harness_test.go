@@ -2,7 +2,6 @@ package logdata_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -33,8 +33,7 @@ func containerOf(s *storagetest.Service, name string) (*container.Client, error)
 func newContainer(t testing.TB, s *storagetest.Service) string {
 	t.Helper()
 	name := s.ContainerName(t)
-	_, err := harness.Must[*container.Client](t)(containerOf(s, name)).Create(t.Context(), nil)
-	harness.Check(t, err)
+	harness.Check(t, assert.Err(harness.Must[*container.Client](t)(containerOf(s, name)).Create(t.Context(), nil)))
 	return name
 }
 
@@ -123,13 +122,5 @@ func wantTexts(t testing.TB, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("got %d\n%s\nwant %d\n%s", len(got), strings.Join(got, "\n"), len(want), strings.Join(want, "\n"))
-	}
-}
-
-func wantKind(t testing.TB, err, kind error) {
-	t.Helper()
-	var e *tables.Error
-	if !errors.Is(err, kind) || !errors.As(err, &e) {
-		t.Errorf("%v, want a tables.Error that is %v", err, kind)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/appendblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -46,8 +47,7 @@ func TestForgedBlobs(t *testing.T) {
 			}
 		}
 		at := fmt.Sprintf("web/2026/11/20/12%02d/%06d.log", random.IntN(6)*10, 100+round)
-		_, err := c.NewAppendBlobClient(at).Create(t.Context(), &appendblob.CreateOptions{Metadata: metadata})
-		harness.Check(t, err)
+		harness.Check(t, assert.Err(c.NewAppendBlobClient(at).Create(t.Context(), &appendblob.CreateOptions{Metadata: metadata})))
 		appendRaw(t, c, at, forged)
 	}
 	damages, found := 0, map[string]int{}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -31,7 +32,7 @@ func TestGivenUpAndThenRefused(t *testing.T) {
 	go func() { answer <- w.Write(ctx, record(noon(), "mine")) }()
 	<-sending
 	cancel()
-	wantKind(t, <-answer, tables.ErrUnknownOutcome)
+	harness.WantKind(t, <-answer, tables.ErrUnknownOutcome)
 	down.Set(true)
 	goOn <- true
 	for w.Stats().Failures == 0 {
@@ -40,9 +41,7 @@ func TestGivenUpAndThenRefused(t *testing.T) {
 	if err := w.Flush(t.Context()); err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("Flush of a record that is surely not stored: %v", err)
 	}
-	if err := w.Close(t.Context()); err == nil {
-		t.Error("Close of it is nil")
-	}
+	assert.Error(t, w.Close(t.Context()), "Close of it is nil")
 	if stats := w.Stats(); stats.Records != 1 {
 		t.Errorf("stats %+v", stats)
 	}
@@ -63,7 +62,7 @@ func TestUnknownThenMovedThenRefused(t *testing.T) {
 	w := newWriter(t, l, nil)
 	harness.Check(t, w.Write(t.Context(), record(noon(), "first")))
 	lost.Set(true)
-	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
+	harness.WantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
 	lost.Set(false)
 	sealed.Set(true)
 	refused.Set(true)
@@ -93,13 +92,11 @@ func TestKeptRecordsHoldUpNoOthers(t *testing.T) {
 	next := noon().Add(10 * time.Minute)
 	harness.Check(t, w.Write(t.Context(), record(next, "one")), w.Write(t.Context(), record(noon(), "zero")))
 	lost.Set(true)
-	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "kept")), tables.ErrUnknownOutcome)
+	harness.WantKind(t, w.Write(t.Context(), record(noon().Add(1), "kept")), tables.ErrUnknownOutcome)
 	lost.Set(false)
 	full.Set(true)
 	noBlobs.Set(true)
-	if err := w.Flush(t.Context()); err == nil {
-		t.Error("Flush is nil")
-	}
+	assert.Error(t, w.Flush(t.Context()), "Flush is nil")
 	for i := range 3 {
 		harness.Check(t, w.Write(t.Context(), record(next.Add(time.Duration(i+1)), "more")))
 		if stats := w.Stats(); stats.Records != 1 || stats.Failures != 2 {

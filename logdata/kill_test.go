@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -63,9 +64,7 @@ func TestKilledWriters(t *testing.T) {
 			t.Errorf("%s is there %d times", r.Data, stored[string(r.Data)])
 		}
 	}
-	if stored["survivor/0/0"] != 1 {
-		t.Error("the survivor's record is lost")
-	}
+	assert.Equal(t, stored["survivor/0/0"], 1, "the survivor's record is lost")
 	for _, v := range victims {
 		v.judge(t, stored)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -27,8 +28,7 @@ import (
 // counted is a log whose requests are counted.
 func counted(t *testing.T, s *storagetest.Service, containerName string) (*logdata.Log, *storagetest.RequestCounter) {
 	t.Helper()
-	counter := &storagetest.RequestCounter{}
-	faulty, _ := s.Faulty(counter)
+	faulty, counter := harness.CountedService(s)
 	return harness.Must[*logdata.Log](t)(openLog(faulty, containerName, nil)), counter
 }
 
@@ -149,16 +149,13 @@ func TestManySourcesInOrder(t *testing.T) {
 		}
 		i++
 	}
-	if i != writers*records {
-		t.Errorf("%d records", i)
-	}
+	assert.Equal(t, i, writers*records, "records")
 }
 
 // appendRaw puts bytes at the end of a blob, as neither a writer nor the service would.
 func appendRaw(t *testing.T, c *container.Client, name string, data []byte) {
 	t.Helper()
-	_, err := c.NewAppendBlobClient(name).AppendBlock(t.Context(), streaming.NopCloser(bytes.NewReader(data)), nil)
-	harness.Check(t, err)
+	harness.Check(t, assert.Err(c.NewAppendBlobClient(name).AppendBlock(t.Context(), streaming.NopCloser(bytes.NewReader(data)), nil)))
 }
 
 func contentOf(t *testing.T, c *container.Client, name string) []byte {
@@ -202,9 +199,7 @@ func TestTornTailIsReadPast(t *testing.T) {
 		harness.Check(t, err)
 		texts += len(r.Data)
 	}
-	if texts != 9 {
-		t.Errorf("the downloaded blob has %d bytes of data", texts)
-	}
+	assert.Equal(t, texts, 9, "the downloaded blob: bytes of data")
 }
 
 // TestReadWhileWritten: a query of a blob that is being written has all records that were stored when it began.
@@ -220,9 +215,7 @@ func TestReadWhileWritten(t *testing.T) {
 	for r, err := range l.Query(t.Context(), noon(), noon().Add(time.Hour), nil) {
 		harness.Check(t, err, w.Write(t.Context(), record(noon().Add(time.Minute), string(r.Data))))
 	}
-	if got := readDay(t, l); len(got) != 60 {
-		t.Errorf("%d records", len(got))
-	}
+	assert.Equal(t, len(readDay(t, l)), 60, "records")
 }
 
 // TestNotFinalIsReadAsWideAsItMayBe: the metadata of a blob whose writer has died say where it begins, and no more.
@@ -248,16 +241,12 @@ func TestNotFinalIsReadAsWideAsItMayBe(t *testing.T) {
 	} {
 		counter.Reset()
 		wantTexts(t, harness.Must[[]string](t)(read(t.Context(), l, noon().Add(c.from), noon().Add(c.to))), c.want)
-		if n := counter.CountOf(storagetest.GetBlob); n != c.gets {
-			t.Errorf("%v up to %v: %d requests", c.from, c.to, n)
-		}
+		assert.Equal(t, counter.CountOf(storagetest.GetBlob), c.gets, "%v up to %v: requests", c.from, c.to)
 	}
 	harness.Check(t, w.Close(t.Context()))
 	counter.Reset()
 	wantTexts(t, harness.Must[[]string](t)(read(t.Context(), l, noon().Add(6*time.Minute), noon().Add(7*time.Minute))), nil)
-	if n := counter.CountOf(storagetest.GetBlob); n != 0 {
-		t.Errorf("%d requests although the blob is final", n)
-	}
+	assert.Equal(t, counter.CountOf(storagetest.GetBlob), 0, "requests although the blob is final")
 }
 
 // TestOrder: whatever the times of the records, and whoever has written them, a query of any range has them all, in order.
@@ -315,8 +304,7 @@ func TestForeignBlobs(t *testing.T) {
 	harness.Check(t, w.Write(t.Context(), record(noon(), "one")))
 	content := contentOf(t, c, blobsOf(t, l)[0].Name)
 	put := func(at string, metadata map[string]*string) {
-		_, err := c.NewAppendBlobClient(at).Create(t.Context(), &appendblob.CreateOptions{Metadata: metadata})
-		harness.Check(t, err)
+		harness.Check(t, assert.Err(c.NewAppendBlobClient(at).Create(t.Context(), &appendblob.CreateOptions{Metadata: metadata})))
 		appendRaw(t, c, at, content)
 	}
 	for _, at := range []string{"web/2026/11/20/1200/index.html", "web/2026/11/20/12", "web/2026/11/20/1200/1.log", "web/2026/11/20/1200/000001.log.old"} {
@@ -328,8 +316,7 @@ func TestForeignBlobs(t *testing.T) {
 	version := "2"
 	put("web/2026/11/20/1200/000010.log", map[string]*string{"tpformat": &version})
 	from, to := day()
-	_, err := read(t.Context(), l, from, to)
-	wantKind(t, err, tables.ErrGarbled)
+	harness.WantKind(t, assert.Err(read(t.Context(), l, from, to)), tables.ErrGarbled)
 }
 
 // TestQueryMeetsFaults: whatever befalls a request, a query has every record once, in order, or ends with an error.
@@ -400,10 +387,7 @@ func TestDeletedWhileRead(t *testing.T) {
 	c := harness.Must[*container.Client](t)(containerOf(s, name))
 	const deleted = "web/2026/11/20/0020/000001.log"
 	deletes := storagetest.Before("deletion", func() {
-		_, err := c.NewBlobClient(deleted).Delete(context.Background(), nil)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, assert.Err(c.NewBlobClient(deleted).Delete(context.Background(), nil)))
 	})
 	// Before the read of this blob, since several blobs are read at once.
 	itsRead := func(call storagetest.Call) bool {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -30,16 +31,12 @@ func TestWritesWaitForRoom(t *testing.T) {
 		began := time.Now()
 		one, two, three := write("one, of which a block takes one only: xxxxxxxxxxxxxxxx"), write("two, of which a block takes one only: xxxxxxxxxxxxxxxx"), write("three")
 		harness.Check(t, <-one, <-two, <-three)
-		if took := time.Since(began); took != time.Minute {
-			t.Errorf("the third was accepted after %v", took)
-		}
+		assert.Equal(t, time.Since(began), time.Minute, "the third was accepted after")
 		harness.Check(t, w.Flush(t.Context()))
 		if took := time.Since(began); took != 2*time.Minute && took != 3*time.Minute {
 			t.Errorf("all were stored after %v", took)
 		}
-		if got := readDay(t, l); len(got) != 3 {
-			t.Errorf("stored are %q", got)
-		}
+		assert.Len(t, readDay(t, l), 3, "stored")
 		down.Set(true)
 		harness.Check(t, <-write("four"))
 		refused := func(why string) {
@@ -56,9 +53,7 @@ func TestWritesWaitForRoom(t *testing.T) {
 		}
 		down.Set(false)
 		harness.Check(t, w.Close(t.Context()))
-		if got := readDay(t, l); len(got) != 5 {
-			t.Errorf("stored are %q", got)
-		}
+		assert.Len(t, readDay(t, l), 5, "stored")
 	})
 }
 
@@ -71,7 +66,7 @@ func TestNoBlobTakesIt(t *testing.T) {
 	w := newWriter(t, l, nil)
 	full.Set(true)
 	err := w.Write(t.Context(), record(noon(), "refused"))
-	if wantKind(t, err, tables.ErrRefused); errors.Is(err, tables.ErrUnknownOutcome) || w.Stats().Records != 0 {
+	if harness.WantKind(t, err, tables.ErrRefused); errors.Is(err, tables.ErrUnknownOutcome) || w.Stats().Records != 0 {
 		t.Errorf("%v, %+v", err, w.Stats())
 	}
 	full.Set(false)
@@ -81,6 +76,6 @@ func TestNoBlobTakesIt(t *testing.T) {
 		t.Errorf("blobs %v", names(blobs))
 	}
 	for _, err := range newLog(t, storagetest.Simulator(t, nil), nil).Blobs(t.Context(), noon(), noon()) {
-		wantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 }

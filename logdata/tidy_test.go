@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -29,9 +30,7 @@ func TestMetadataHoldUpNoRecords(t *testing.T) {
 			at = at.Add(time.Millisecond)
 			time.Sleep(time.Second + latency)
 			synctest.Wait()
-			if w.Stats().Records != 0 {
-				t.Error("a record is in memory after its Interval and one request")
-			}
+			assert.Equal(t, w.Stats().Records, 0, "a record is in memory after its Interval and one request")
 		}
 		for n := range 20 {
 			write(n)

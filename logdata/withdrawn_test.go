@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -31,9 +32,7 @@ func TestFlushOfWhatIsWithdrawn(t *testing.T) {
 		go func() { flushed <- w.Flush(t.Context()) }()
 		synctest.Wait()
 		cancel()
-		if err := <-written; !errors.Is(err, context.Canceled) {
-			t.Errorf("Write: %v", err)
-		}
+		assert.ErrorIs(t, <-written, context.Canceled, "Write")
 		select {
 		case err := <-flushed:
 			harness.Check(t, err)
@@ -53,7 +52,7 @@ func TestCloseSaysWhatEndedIt(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := w.Close(ctx)
-		if wantKind(t, err, tables.ErrUnknownOutcome); !errors.Is(err, context.DeadlineExceeded) {
+		if harness.WantKind(t, err, tables.ErrUnknownOutcome); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Close: %v", err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -38,11 +39,9 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 				harness.Check(t, err)
 				times = append(times, r.Time)
 			}
-			if !slices.Equal(times, []time.Time{noon(), noon().Add(1), noon().Add(2)}) {
-				t.Errorf("times %v", times)
-			}
+			assert.Slices(t, times, []time.Time{noon(), noon().Add(1), noon().Add(2)}, "times")
 			harness.Check(t, w.Close(t.Context()), w.Close(t.Context()))
-			wantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrWiring)
+			harness.WantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrWiring)
 			blobs := blobsOf(t, l)
 			if len(blobs) != 1 || blobs[0].Name != "web/2026/11/20/1200/000001.log" || !blobs[0].Final || blobs[0].Records != int64(len(texts)) ||
 				!blobs[0].First.Equal(noon()) || !blobs[0].Last.Equal(noon().Add(time.Duration(len(texts)-1))) || blobs[0].End != noon().Add(10*time.Minute) {
@@ -110,13 +109,9 @@ func TestSeveralWriters(t *testing.T) {
 		all.Go(func() {
 			for i := range records {
 				at := noon().Add(time.Duration(i) * time.Minute).Add(time.Duration(n) * time.Second)
-				if err := w.Write(t.Context(), record(at, fmt.Sprintf("%d/%d", n, i))); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, w.Write(t.Context(), record(at, fmt.Sprintf("%d/%d", n, i))))
 			}
-			if err := w.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, w.Close(t.Context()))
 		})
 	}
 	all.Wait()
@@ -138,8 +133,7 @@ func TestSeveralWriters(t *testing.T) {
 // TestManyAtOnce: records that wait together are stored with one append, and each Write returns when its own is.
 func TestManyAtOnce(t *testing.T) {
 	s := storagetest.Open(t)
-	counter := &storagetest.RequestCounter{}
-	faulty, _ := s.Faulty(counter)
+	faulty, counter := harness.CountedService(s)
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, nil)
 	counter.Reset()
@@ -147,9 +141,7 @@ func TestManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			if err := w.Write(t.Context(), record(noon(), fmt.Sprintf("%03d", i))); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, w.Write(t.Context(), record(noon(), fmt.Sprintf("%03d", i))))
 		})
 	}
 	all.Wait()
@@ -187,43 +179,39 @@ func TestLateRecords(t *testing.T) {
 // TestRefusedBeforeAnyRequest: bad input makes no request.
 func TestRefusedBeforeAnyRequest(t *testing.T) {
 	s := storagetest.Open(t)
-	counter := &storagetest.RequestCounter{}
-	faulty, _ := s.Faulty(counter)
+	faulty, counter := harness.CountedService(s)
 	c, err := containerOf(faulty, "nowhere")
 	harness.Check(t, err)
 	for _, prefix := range []string{"", "/a", "a/", "a//b", "a\x00", `a\b`, "a.", "./a", "\xff", strings.Repeat("a", 901)} {
-		_, err := logdata.New(c, prefix, nil)
-		wantKind(t, err, tables.ErrWiring)
+		harness.WantKind(t, assert.Err(logdata.New(c, prefix, nil)), tables.ErrWiring)
 	}
 	_, err = logdata.New(nil, "a", nil)
-	wantKind(t, err, tables.ErrWiring)
+	harness.WantKind(t, err, tables.ErrWiring)
 	for _, period := range []time.Duration{-time.Minute, time.Second, 7 * time.Minute, 2 * time.Hour, 90 * time.Second} {
-		_, err := logdata.New(c, "a", &logdata.Options{Period: period})
-		wantKind(t, err, tables.ErrWiring)
+		harness.WantKind(t, assert.Err(logdata.New(c, "a", &logdata.Options{Period: period})), tables.ErrWiring)
 	}
 	l := harness.Must[*logdata.Log](t)(logdata.New(c, "a", &logdata.Options{Period: time.Minute}))
 	for _, o := range []logdata.WriterOptions{{BufferBytes: -1}, {BufferRecords: -1}, {Interval: -1}, {BlobBytes: -1}, {BlobAppends: 50_001}, {BlockBytes: 100<<20 + 1}} {
-		_, err := l.NewWriter(&o)
-		wantKind(t, err, tables.ErrWiring)
+		harness.WantKind(t, assert.Err(l.NewWriter(&o)), tables.ErrWiring)
 	}
 	w := newWriter(t, l, nil)
-	wantKind(t, w.Write(t.Context(), logdata.Record{Data: make([]byte, 4<<20)}), tables.ErrTooLarge)
-	wantKind(t, w.Write(t.Context(), record(noon(), strings.Repeat("\x1e", 2<<20))), tables.ErrTooLarge)
-	wantKind(t, w.Write(t.Context(), record(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), "x")), tables.ErrInvalid)
-	wantKind(t, w.Write(t.Context(), record(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), "x")), tables.ErrInvalid)
+	harness.WantKind(t, w.Write(t.Context(), logdata.Record{Data: make([]byte, 4<<20)}), tables.ErrTooLarge)
+	harness.WantKind(t, w.Write(t.Context(), record(noon(), strings.Repeat("\x1e", 2<<20))), tables.ErrTooLarge)
+	harness.WantKind(t, w.Write(t.Context(), record(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), "x")), tables.ErrInvalid)
+	harness.WantKind(t, w.Write(t.Context(), record(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), "x")), tables.ErrInvalid)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.Write(ended, record(noon(), "x")); !errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("a Write whose context had ended: %v", err)
 	}
 	for _, err := range l.Query(t.Context(), noon(), noon(), nil) {
-		wantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 	for _, err := range l.Query(t.Context(), noon(), noon().Add(1), &logdata.QueryOptions{Concurrency: -1}) {
-		wantKind(t, err, tables.ErrWiring)
+		harness.WantKind(t, err, tables.ErrWiring)
 	}
 	for _, err := range l.Blobs(t.Context(), noon().Add(1), noon()) {
-		wantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 	harness.Check(t, w.Flush(t.Context()), w.Close(t.Context()))
 	if n := counter.Count(); n != 0 {
@@ -237,13 +225,11 @@ func TestContainerIsMissing(t *testing.T) {
 	l := harness.Must[*logdata.Log](t)(openLog(s, s.ContainerName(t), nil))
 	w := newWriter(t, l, nil)
 	err := w.Write(t.Context(), record(noon(), "x"))
-	wantKind(t, err, tables.ErrMissingResource)
+	harness.WantKind(t, err, tables.ErrMissingResource)
 	if errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Error(err)
 	}
-	if _, err := read(t.Context(), l, noon(), noon().Add(1)); !errors.Is(err, tables.ErrMissingResource) {
-		t.Errorf("a query: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(read(t.Context(), l, noon(), noon().Add(1))), tables.ErrMissingResource, "a query")
 }
 
 // TestDeletedWhileWritten: a blob that is deleted takes its records with it, and no others.
@@ -255,11 +241,9 @@ func TestDeletedWhileWritten(t *testing.T) {
 	harness.Check(t, w.Write(t.Context(), record(noon(), "gone")))
 	c, err := containerOf(s, name)
 	harness.Check(t, err)
-	_, err = c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)
-	harness.Check(t, err, w.Write(t.Context(), record(noon().Add(1), "here")))
+	harness.Check(t, assert.Err(c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)), w.Write(t.Context(), record(noon().Add(1), "here")))
 	wantTexts(t, readDay(t, l), []string{"here"})
-	_, err = c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)
-	harness.Check(t, err, w.Close(t.Context()))
+	harness.Check(t, assert.Err(c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)), w.Close(t.Context()))
 }
 
 // TestNoGoroutineIsLeft: Close ends the writer's, whether its context had ended or not, and a query its own.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -21,17 +21,11 @@ func TestOneTick(t *testing.T) {
 	ctx, c := t.Context(), &clock{day}
 	l := openLog(t, storagetest.Open(t), c.now)
 	for i := range 20 {
-		if err := l.Append(ctx, &claim{Employee: "223", Amount: i}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, l.Append(ctx, &claim{Employee: "223", Amount: i}))
 	}
-	if got := amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 100))); !slices.Equal(got, down(19, 20)) {
-		t.Errorf("the clock stands still, and the entries come as %v", got)
-	}
+	assert.Slices(t, amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 100))), down(19, 20), "the clock stands still")
 	for _, id := range []string{"b", "a", "c"} {
-		if err := l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day, LogID: id}, Employee: "7"}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day, LogID: id}, Employee: "7"}))
 	}
 	if got := harness.Must[[]*claim](t)(l.Latest(ctx, "7", 9)); len(got) != 3 || got[0].LogID != "a" || !got[2].LoggedAt.Equal(day) {
 		t.Errorf("three entries of one tick are %v", got)
@@ -57,33 +51,24 @@ func TestStampsRise(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(seen) != 400 {
-		t.Errorf("400 stamps have %d times", len(seen))
-	}
+	assert.Equal(t, len(seen), 400, "times of 400 stamps")
 	c.pass(-time.Hour)
 	v := &claim{}
 	if err := l.Stamp(v); err != nil || !v.LoggedAt.Equal(c.at) {
 		t.Errorf("an hour back, a stamp is %v, want %v (%v)", v.LoggedAt, c.at, err)
 	}
-	if err := l.Stamp(nil); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("Stamp(nil): %v", err)
-	}
+	assert.ErrorIs(t, l.Stamp(nil), tables.ErrInvalid, "Stamp(nil)")
 }
 
 // TestAppendAgain: an entry keeps its key across the caller's repetitions, by the same value or by one that was stored
 // meanwhile, and is there once. What differs is refused.
 func TestAppendAgain(t *testing.T) {
 	ctx, c := t.Context(), &clock{day}
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	l := openLog(t, s, c.now)
 	v := &claim{Employee: "223", Category: "Travel", Amount: 1}
-	if err := l.Stamp(v); err != nil {
-		t.Fatal(err)
-	}
-	stored, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, l.Stamp(v))
+	stored := harness.Must[[]byte](t)(json.Marshal(v))
 	for i, want := range []int{1, 2} {
 		requests.Reset()
 		if err := l.Append(ctx, v); err != nil || requests.Count() != want {
@@ -91,27 +76,17 @@ func TestAppendAgain(t *testing.T) {
 		}
 	}
 	again := new(claim)
-	if err := json.Unmarshal(stored, again); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, json.Unmarshal(stored, again))
 	other := openTable(t, s, l.Table().Name(), schemaAt(c.now)) // another process
 	if err := other.Append(ctx, again); err != nil || again.ETag == "" || again.ETag != v.ETag {
 		t.Errorf("the entry that was stored and read: %v, ETag %q, want %q", err, again.ETag, v.ETag)
 	}
 	again.Amount = 2
-	if err := other.Repository().Replace(ctx, again); err != nil {
-		t.Errorf("Replace of an entry that was recognized: %v", err)
-	}
-	if err := l.Append(ctx, v); !errors.Is(err, tables.ErrExists) {
-		t.Errorf("an entry of the same time and id and another amount: %v, want ErrExists", err)
-	}
-	if got := amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))); !slices.Equal(got, []int{2}) {
-		t.Errorf("the log holds %v", got)
-	}
+	assert.NoError(t, other.Repository().Replace(ctx, again), "Replace of an entry that was recognized")
+	assert.ErrorIs(t, l.Append(ctx, v), tables.ErrExists, "an entry of the same time and id and another amount")
+	assert.Slices(t, amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), []int{2}, "the log")
 	c.pass(time.Hour) // far too late for a new entry; this one is there
-	if err := other.Append(ctx, again); err != nil {
-		t.Errorf("an hour later, the entry that is there: %v", err)
-	}
+	assert.NoError(t, other.Append(ctx, again), "an hour later, the entry that is there")
 }
 
 // loose is an entry whose values do not come back as they were given.
@@ -132,9 +107,7 @@ type loose struct {
 func TestAppendAgainOfWhatIsReadAsAnother(t *testing.T) {
 	s, c := storagetest.Open(t), &clock{day}
 	l := harness.Must[*logtail.Log[loose]](t)(logtail.New(accountOf(t, s).Table(s.TableName(t)), logtail.Schema[loose]{Partition: func(v *loose) string { return v.User }, Now: c.now}))
-	if err := l.Table().Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, l.Table().Create(t.Context()))
 	for name, v := range map[string]loose{
 		"struct":     {Any: struct{ B, A int }{1, 2}},
 		"int64":      {Any: int64(1<<53 + 1)},
@@ -145,17 +118,11 @@ func TestAppendAgainOfWhatIsReadAsAnother(t *testing.T) {
 		"rest":       {Rest: map[string]tables.Value{"z": tables.String("1"), "a": tables.Double(2)}},
 	} {
 		v.User = "june"
-		if err := l.Stamp(&v); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, l.Stamp(&v))
 		again, other := v, v
-		if err := errors.Join(l.Append(t.Context(), &v), l.Append(t.Context(), &again)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.NoError(t, errors.Join(l.Append(t.Context(), &v), l.Append(t.Context(), &again)), name)
 		other.JSON = map[string]any{"other": true}
-		if err := l.Append(t.Context(), &other); !errors.Is(err, tables.ErrExists) {
-			t.Errorf("%s, with another property: %v, want ErrExists", name, err)
-		}
+		assert.ErrorIs(t, l.Append(t.Context(), &other), tables.ErrExists, "%s, with another property", name)
 	}
 }
 
@@ -172,24 +139,14 @@ func TestOutsideWindow(t *testing.T) {
 		}
 	}
 	for _, distance := range []time.Duration{-half + 100*time.Millisecond, half} {
-		if err := l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(distance)}, Employee: "223"}); err != nil {
-			t.Errorf("%v away: %v", distance, err)
-		}
+		assert.NoError(t, l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(distance)}, Employee: "223"}), "%v away", distance)
 	}
-	if got := harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10)); len(got) != 2 {
-		t.Errorf("%d entries, want 2", len(got))
-	}
+	assert.Equal(t, len(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), 2, "entries")
 	// An import goes through the repository.
 	old := &claim{Entry: logtail.Entry{LoggedAt: day.AddDate(-3, 0, 0), LogID: "old"}, Employee: "223", Amount: 5}
-	if err := l.Repository().Insert(ctx, old); err != nil {
-		t.Error(err)
-	}
-	if err := l.Repository().Insert(ctx, &claim{Employee: "223"}); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("an entry that was not stamped: %v, want ErrInvalid", err)
-	}
-	if err := l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(1)}, Employee: "223"}); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("finer than 100 ns: %v, want ErrInvalid", err)
-	}
+	harness.Check(t, l.Repository().Insert(ctx, old))
+	assert.ErrorIs(t, l.Repository().Insert(ctx, &claim{Employee: "223"}), tables.ErrInvalid, "an entry that was not stamped")
+	assert.ErrorIs(t, l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(1)}, Employee: "223"}), tables.ErrInvalid, "finer than 100 ns")
 }
 
 // TestAppendLate: an entry of any time is appended once, whatever was repeated; another one of the same time and id is refused.
@@ -199,15 +156,11 @@ func TestAppendLate(t *testing.T) {
 	for i, distance := range []time.Duration{-time.Hour, 10 * time.Hour, 0} {
 		v := claim{Entry: logtail.Entry{LoggedAt: day.Add(distance), LogID: fmt.Sprint("late", i)}, Employee: "223", Amount: 5}
 		again, other := v, v
-		if err := errors.Join(l.AppendLate(ctx, &v), l.AppendLate(ctx, &again), l.Append(ctx, &again)); err != nil {
-			t.Errorf("%v away: %v", distance, err)
-		}
+		assert.NoError(t, errors.Join(l.AppendLate(ctx, &v), l.AppendLate(ctx, &again), l.Append(ctx, &again)), "%v away", distance)
 		other.Amount = 6
 		harness.WantKind(t, l.AppendLate(ctx, &other), tables.ErrExists)
 	}
-	if got := harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10)); len(got) != 3 {
-		t.Errorf("%d entries, want 3", len(got))
-	}
+	assert.Equal(t, len(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), 3, "entries")
 	harness.WantKind(t, l.AppendLate(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(1)}, Employee: "223"}), tables.ErrInvalid)
 }
 
@@ -247,8 +200,6 @@ func TestNewRefuses(t *testing.T) {
 		},
 		"Cosmos DB": func() error { _, err := logtail.New(cosmos.Table("Claims"), schemaAt(nil)); return err },
 	} {
-		if err := f(); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v, want ErrWiring", name, err)
-		}
+		assert.ErrorIs(t, f(), tables.ErrWiring, name)
 	}
 }

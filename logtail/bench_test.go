@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -16,7 +17,7 @@ import (
 func BenchmarkLatest10(b *testing.B) {
 	for _, size := range []int{100, 10_000, 1_000_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			s, requests := counted(storagetest.Simulator(b, nil))
+			s, requests := harness.CountedService(storagetest.Simulator(b, nil))
 			l := openLog(b, s, nil)
 			fill(b, l, "223", size)
 			requests.Reset()
@@ -65,7 +66,7 @@ func BenchmarkPoll(b *testing.B) {
 	for _, window := range []int{0, 60, 900} {
 		b.Run(fmt.Sprint(window), func(b *testing.B) {
 			c := &clock{day}
-			s, requests := counted(storagetest.Simulator(b, nil))
+			s, requests := harness.CountedService(storagetest.Simulator(b, nil))
 			l := openLog(b, s, c.now)
 			fill(b, l, "223", 10_000)
 			c.pass(10_001 * time.Second)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -18,7 +19,7 @@ import (
 // context, and goes on when it is called again.
 func TestFollowAllWaits(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-		counted, requests := counted(s)
+		counted, requests := harness.CountedService(s)
 		l := openLog(t, counted, nil)
 		writer := openTable(t, s, l.Table().Name(), schemaAt(nil))
 		f := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: 10 * time.Second}))
@@ -27,9 +28,7 @@ func TestFollowAllWaits(t *testing.T) {
 		go func() {
 			for i := range 3 {
 				time.Sleep(3 * time.Minute)
-				if err := writer.Append(ctx, &claim{Employee: "223", Amount: i}); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, writer.Append(ctx, &claim{Employee: "223", Amount: i}))
 			}
 		}()
 		requests.Reset()
@@ -50,9 +49,7 @@ func TestFollowAllWaits(t *testing.T) {
 		if n := requests.Count(); n < 40 || n > 120 {
 			t.Errorf("%d requests in ten minutes", n)
 		}
-		if err := writer.Append(t.Context(), &claim{Employee: "223", Amount: 3}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, writer.Append(t.Context(), &claim{Employee: "223", Amount: 3}))
 		for c, err := range f.All(t.Context()) {
 			if err != nil || c.Amount != 3 {
 				t.Errorf("All goes on with %v, %v", c, err)
@@ -71,9 +68,7 @@ func TestRowsOfNoEntry(t *testing.T) {
 		l := openLog(t, s, c.now)
 		fill(t, l, "223", entries)
 		row := &tables.Entity{Key: tables.Key{Partition: "223", Row: "log_2519936321679999999x"}}
-		if err := l.Table().Entities().Insert(t.Context(), row); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, l.Table().Entities().Insert(t.Context(), row))
 		n := 0
 		var last error
 		for _, err := range follower(t, l, "").Poll(t.Context()) {
@@ -92,9 +87,7 @@ func TestNothingIsAppended(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	l := openLog(t, s, nil)
 	for _, err := range []error{l.Append(t.Context(), nil), l.Stamp(nil)} {
-		if !errors.Is(err, tables.ErrInvalid) {
-			t.Errorf("%v, want ErrInvalid", err)
-		}
+		assert.ErrorIs(t, err, tables.ErrInvalid)
 	}
 	type pointing struct {
 		tables.Meta

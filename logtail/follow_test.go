@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -42,9 +43,7 @@ func TestFollow(t *testing.T) {
 	poll(f)
 	for i := range 3 {
 		c.pass(time.Second)
-		if err := l.Append(ctx, &claim{Employee: "223", Amount: i}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, l.Append(ctx, &claim{Employee: "223", Amount: i}))
 	}
 	poll(f, 0, 1, 2)
 	poll(f)
@@ -97,24 +96,20 @@ func TestFollowWindow(t *testing.T) {
 	poll()
 	write(t, l, 7, c.at.Add(-logtail.DefaultWindow))
 	poll(7)
-	if got := amountsOf(harness.Must[[]*claim](t)(l.Latest(t.Context(), "223", 10))); !slices.Equal(got, []int{6, 7, 2, 5, 1, 3, 4}) {
-		t.Errorf("Latest sees %v", got)
-	}
+	assert.Slices(t, amountsOf(harness.Must[[]*claim](t)(l.Latest(t.Context(), "223", 10))), []int{6, 7, 2, 5, 1, 3, 4}, "Latest")
 }
 
 // TestFollowIdle: a process that follows a log in which nothing happens reads the window again until it is over, and its cursor
 // gets short.
 func TestFollowIdle(t *testing.T) {
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	c := &clock{day}
 	l := openLog(t, s, c.now)
 	logtail.SetUptime(l, func() time.Duration { return c.at.Sub(day) })
 	all := make([]*claim, 1500)
 	for i := range all {
 		all[i] = &claim{Employee: "223", Amount: i}
-		if err := l.Stamp(all[i]); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, l.Stamp(all[i]))
 	}
 	if _, err := l.Repository().BulkNonAtomic(t.Context(), func(yield func(*claim, error) bool) {
 		for _, v := range all {
@@ -150,14 +145,10 @@ func TestFollowerClockIsSetAhead(t *testing.T) {
 	logtail.SetUptime(reader, func() time.Duration { return right.at.Sub(day) })
 	f := follower(t, reader, "")
 	late := &claim{Employee: "223", Amount: 1}
-	if err := writer.Stamp(late); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, writer.Stamp(late))
 	right.pass(9 * time.Second)
 	own.pass(9 * time.Second)
-	if err := writer.Append(t.Context(), &claim{Employee: "223", Amount: 2}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, writer.Append(t.Context(), &claim{Employee: "223", Amount: 2}))
 	got := amounts(t, f.Poll(t.Context()))
 	own.pass(time.Hour)
 	got = append(got, amounts(t, f.Poll(t.Context()))...)
@@ -191,9 +182,7 @@ func TestFollowBacklog(t *testing.T) {
 			for want <= n+1 {
 				f := follower(t, l, cursor)
 				for v, err := range f.Poll(t.Context()) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					harness.Check(t, err)
 					if v.Amount != want {
 						t.Fatalf("%d comes where %d is due", v.Amount, want)
 					}
@@ -207,9 +196,7 @@ func TestFollowBacklog(t *testing.T) {
 			if len(cursor) > 2500 {
 				t.Errorf("a cursor of %d characters, with 60 entries in the window", len(cursor))
 			}
-			if got := amounts(t, follower(t, l, cursor).Poll(t.Context())); len(got) != 0 {
-				t.Errorf("behind the end comes %v", got)
-			}
+			assert.Len(t, amounts(t, follower(t, l, cursor).Poll(t.Context())), 0, "behind the end")
 		})
 	}
 }
@@ -244,9 +231,7 @@ func TestFollowAll(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	f := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: time.Millisecond}))
-	if err := l.Append(ctx, &claim{Employee: "223"}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, l.Append(ctx, &claim{Employee: "223"}))
 	got, last := []int{}, error(nil)
 	for v, err := range f.All(ctx) {
 		if last = err; err != nil {
@@ -274,16 +259,10 @@ func TestCursorsAreChecked(t *testing.T) {
 		"no base64": "?", "short": good[:10], "cut off": good[:len(good)-2], "another version": "Ag" + good[2:],
 		"of a time that is none": good[:12] + strings.Repeat("_", 7) + good[19:], "too far": good[:24] + strings.Repeat("_", 40),
 	} {
-		if _, err := l.Follower("223", cursor, nil); !errors.Is(err, tables.ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", name, err)
-		}
+		assert.ErrorIs(t, assert.Err(l.Follower("223", cursor, nil)), tables.ErrInvalid, name)
 	}
-	if _, err := l.Follower("224", good, nil); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("the cursor of another partition: %v, want ErrInvalid", err)
-	}
-	if _, err := l.Follower("223", "", &logtail.FollowOptions{Interval: -1}); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("a negative interval: %v, want ErrWiring", err)
-	}
+	assert.ErrorIs(t, assert.Err(l.Follower("224", good, nil)), tables.ErrInvalid, "the cursor of another partition")
+	assert.ErrorIs(t, assert.Err(l.Follower("223", "", &logtail.FollowOptions{Interval: -1})), tables.ErrWiring, "a negative interval")
 	if _, err := l.Follower("223", "", &logtail.FollowOptions{From: time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC)}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("from the year 10001: %v, want ErrInvalid", err)
 	}

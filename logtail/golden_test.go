@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -17,17 +19,11 @@ func TestGoldenRow(t *testing.T) {
 	ctx, c := t.Context(), &clock{day}
 	l := openLog(t, storagetest.Open(t), c.now)
 	v := &claim{Entry: logtail.Entry{LoggedAt: day, LogID: "7ZQ3GTLDVYMV5W2KHJ5T6XKX4E"}, Employee: "000223", Amount: 12}
-	if err := l.Append(ctx, v); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, l.Append(ctx, v))
 	answer, err := l.Table().Client().GetEntity(ctx, "000223", "log_2519936321679999999_7ZQ3GTLDVYMV5W2KHJ5T6XKX4E", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	var row map[string]any
-	if err := json.Unmarshal(answer.Value, &row); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, json.Unmarshal(answer.Value, &row))
 	var got []string
 	for _, name := range slices.Sorted(maps.Keys(row)) {
 		if !strings.HasPrefix(name, "odata.") && !strings.HasPrefix(name, "Timestamp") && !strings.HasPrefix(name, "_tp") {
@@ -39,9 +35,7 @@ func TestGoldenRow(t *testing.T) {
 	if slices.Contains(got, "Amount@odata.type=Edm.Int64") {
 		got = slices.DeleteFunc(got, func(s string) bool { return s == "Amount@odata.type=Edm.Int64" })
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the row is\n%q, want\n%q", got, want)
-	}
+	assert.Slices(t, got, want, "the row")
 }
 
 // TestGoldenCursor: a cursor that an earlier build saved goes on.
@@ -49,17 +43,13 @@ func TestGoldenCursor(t *testing.T) {
 	c := &clock{day}
 	s := storagetest.Simulator(t, nil)
 	l := openTable(t, s, "Claims", schemaAt(c.now))
-	if err := l.Table().Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, l.Table().Create(t.Context()))
 	write(t, l, 1, day)
 	write(t, l, 2, day.Add(1500))
 	f := follower(t, l, "")
 	amounts(t, f.Poll(t.Context()))
 	const want = "AaGf-fPB1XUtCNGLuhIctgCAjI2eAvSvrEGnlmrfQuePjI2eArFmfD303yVaxdY"
-	if got := f.Cursor(); got != want {
-		t.Errorf("the cursor is %q, want %q", got, want)
-	}
+	assert.Equal(t, f.Cursor(), want, "the cursor")
 	if got := amounts(t, follower(t, l, want).Poll(t.Context())); len(got) != 0 {
 		t.Errorf("the saved cursor yields %v again", got)
 	}

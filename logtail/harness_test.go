@@ -3,7 +3,6 @@ package logtail_test
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"testing"
 	"time"
 
@@ -46,9 +45,7 @@ func schemaAt(now func() time.Time) logtail.Schema[claim] {
 func openLog(t testing.TB, s *storagetest.Service, now func() time.Time) *logtail.Log[claim] {
 	t.Helper()
 	l := openTable(t, s, s.TableName(t), schemaAt(now))
-	if err := l.Table().Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, l.Table().Create(t.Context()))
 	return l
 }
 
@@ -66,22 +63,12 @@ func byCategory() *intrapartition.Index[claim] {
 	}, nil)
 }
 
-// counted is s for a client whose requests are counted.
-func counted(s *storagetest.Service) (*storagetest.Service, *storagetest.RequestCounter) {
-	requests := &storagetest.RequestCounter{}
-	c := *s
-	c.ClientOptions.PerRetryPolicies = append(slices.Clip(c.ClientOptions.PerRetryPolicies), requests)
-	return &c, requests
-}
-
 // amounts are those of what a sequence yields.
 func amounts(t testing.TB, all iter.Seq2[*claim, error]) []int {
 	t.Helper()
 	got := []int{}
 	for c, err := range all {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		got = append(got, c.Amount)
 	}
 	return got

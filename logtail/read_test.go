@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -22,7 +23,7 @@ func TestLatestIsOneRequest(t *testing.T) {
 	}
 	for _, size := range sizes {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			s, requests := counted(storagetest.Open(t))
+			s, requests := harness.CountedService(storagetest.Open(t))
 			l := openLog(t, s, nil)
 			fill(t, l, "223", size)
 			fill(t, l, "222", 20)
@@ -40,18 +41,14 @@ func TestLatestIsOneRequest(t *testing.T) {
 					t.Errorf("the latest 2,500: %d with %d requests, want 3", len(got), requests.Count())
 				}
 			}
-			if got := harness.Must[[]*claim](t)(l.Latest(t.Context(), "nobody", 10)); len(got) != 0 {
-				t.Errorf("nobody has %v", got)
-			}
-			if _, err := l.Latest(t.Context(), "223", 0); !errors.Is(err, tables.ErrInvalid) {
-				t.Errorf("the latest 0: %v, want ErrInvalid", err)
-			}
+			assert.Len(t, harness.Must[[]*claim](t)(l.Latest(t.Context(), "nobody", 10)), 0, "nobody")
+			assert.ErrorIs(t, assert.Err(l.Latest(t.Context(), "223", 0)), tables.ErrInvalid, "the latest 0")
 		})
 	}
 }
 
 func TestBetween(t *testing.T) {
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	l := openLog(t, s, nil)
 	fill(t, l, "223", 50)
 	at := func(n int) time.Time { return day.Add(time.Duration(n-1) * time.Second) } // of amount n
@@ -83,16 +80,10 @@ func TestBetween(t *testing.T) {
 	for _, err := range l.Between(t.Context(), "223", time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{}) {
 		last = err
 	}
-	if !errors.Is(last, tables.ErrInvalid) {
-		t.Errorf("from the year 10001: %v, want ErrInvalid", last)
-	}
+	assert.ErrorIs(t, last, tables.ErrInvalid, "from the year 10001")
 	query := l.Query("223", at(10), at(40))
-	if plan := harness.Must[tables.Plan](t)(query.Plan()); plan.Class != tables.RangeQuery {
-		t.Errorf("the class is %v", plan.Class)
-	}
-	if got := amounts(t, query.Where(tables.Gt("Amount", 35)).Select("Amount").All(t.Context())); !slices.Equal(got, down(39, 4)) {
-		t.Errorf("with a condition: %v", got)
-	}
+	assert.Equal(t, harness.Must[tables.Plan](t)(query.Plan()).Class, tables.RangeQuery, "the class")
+	assert.Slices(t, amounts(t, query.Where(tables.Gt("Amount", 35)).Select("Amount").All(t.Context())), down(39, 4), "with a condition")
 }
 
 // TestIndexesCompose: the rows of an index are in the partition, and in nobody's way.
@@ -102,29 +93,17 @@ func TestIndexesCompose(t *testing.T) {
 	table := accountOf(t, s).Table(s.TableName(t))
 	c := &clock{day}
 	l := harness.Must[*logtail.Log[claim]](t)(logtail.New(table, schemaAt(c.now), categories))
-	if err := table.Create(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, table.Create(ctx))
 	for i, category := range []string{"Travel", "Meals", "Travel", "", "Meals", "Travel"} {
-		if err := l.Append(ctx, &claim{Employee: "223", Category: category, Amount: i}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, l.Append(ctx, &claim{Employee: "223", Category: category, Amount: i}))
 	}
-	if got := amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))); !slices.Equal(got, down(5, 6)) {
-		t.Errorf("the latest are %v", got)
-	}
+	assert.Slices(t, amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), down(5, 6), "the latest")
 	travel := compoundkey.Exactly(compoundkey.String("Travel"))
-	if got := amounts(t, categories.In("223").Range(ctx, travel)); !slices.Equal(got, []int{5, 2, 0}) {
-		t.Errorf("the latest for travel are %v", got)
-	}
+	assert.Slices(t, amounts(t, categories.In("223").Range(ctx, travel)), []int{5, 2, 0}, "the latest for travel")
 	// The newest of several partitions.
-	if err := l.Append(ctx, &claim{Employee: "7", Amount: 100}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, l.Append(ctx, &claim{Employee: "7", Amount: 100}))
 	merged := l.Repository().Query().Top(3).AllPartitions(ctx, []string{"223", "7"}, &tables.ParallelOptions[claim]{Order: l.NewestFirst})
-	if got := amounts(t, merged); !slices.Equal(got, []int{100, 5, 4}) {
-		t.Errorf("the latest of two partitions are %v", got)
-	}
+	assert.Slices(t, amounts(t, merged), []int{100, 5, 4}, "the latest of two partitions")
 }
 
 // TestUnorderedIsRefused: a service that returns entities in no order of their keys is not believed.
@@ -140,15 +119,11 @@ func TestUnorderedIsRefused(t *testing.T) {
 	for _, err := range l.Between(t.Context(), "223", time.Time{}, time.Time{}) {
 		last = err
 	}
-	if !errors.Is(last, tables.ErrGarbled) {
-		t.Errorf("Between ends with %v, want ErrGarbled", last)
-	}
+	assert.ErrorIs(t, last, tables.ErrGarbled, "Between")
 	f := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", nil))
 	last = nil
 	for _, err := range f.Poll(t.Context()) {
 		last = err
 	}
-	if !errors.Is(last, tables.ErrGarbled) {
-		t.Errorf("Poll ends with %v, want ErrGarbled", last)
-	}
+	assert.ErrorIs(t, last, tables.ErrGarbled, "Poll")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -71,9 +72,7 @@ func TestGoldenTicks(t *testing.T) {
 		if err != nil || !back.Equal(c.at) || back.Location() != time.UTC {
 			t.Errorf("ParseInvertedTicks(%s) = %v, %v, want %v", want, back, err, c.at)
 		}
-		if key := compoundkey.Join("", compoundkey.TimeDesc(c.at)); key != want {
-			t.Errorf("compoundkey.TimeDesc(%v) = %s, want %s", c.at, key, want)
-		}
+		assert.Equal(t, compoundkey.Join("", compoundkey.TimeDesc(c.at)), want, "TimeDesc(%v)", c.at)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -29,9 +30,7 @@ func TestGoldenBucket(t *testing.T) {
 		{"é", map[int]int{1: 0, 7: 3, 8: 3, 1000: 51}},                              // 4a99557e4033c353 = 5375421630974772051
 	} {
 		for n, want := range c.want {
-			if got := scatter.Bucket(c.text, n); got != want {
-				t.Errorf("Bucket(%q, %d) = %d, want %d", c.text, n, got, want)
-			}
+			assert.Equal(t, scatter.Bucket(c.text, n), want, "Bucket(%q, %d)", c.text, n)
 		}
 	}
 }
@@ -100,18 +99,12 @@ func TestGoldenRows(t *testing.T) {
 			harness.Check(t, p.Insert(ctx, &login{At: at.Add(time.Minute), User: "b"}))
 			_, record, err := stored(ctx, s, table)
 			harness.Check(t, err)
-			if record.Key != (tables.Key{Partition: "scatter_login", Row: "epochs"}) {
-				t.Errorf("the record is %v", record.Key)
-			}
+			assert.Equal(t, record.Key, (tables.Key{Partition: "scatter_login", Row: "epochs"}), "the record")
 			for name, want := range map[string]tables.Value{"Version": tables.Int32(1), "Order": tables.String(c.order), "Horizon": tables.Int64(c.next),
 				"Epochs": tables.String("0 8\n635442654600000000 12")} {
-				if got := record.Get(name); got != want {
-					t.Errorf("%s is %v, want %v", name, got, want)
-				}
+				assert.Equal(t, record.Get(name), want, name)
 			}
-			if len(record.Properties) != 4 {
-				t.Errorf("the record is %v", record.Properties)
-			}
+			assert.Len(t, record.Properties, 4, "the record")
 		})
 	}
 }

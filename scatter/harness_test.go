@@ -2,7 +2,6 @@ package scatter_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -138,11 +137,4 @@ func rowsOf(events iter.Seq2[*event, error]) ([]string, error) {
 		rows = append(rows, e.Key().Row)
 	}
 	return rows, nil
-}
-
-func wantKind(t testing.TB, err, kind error) {
-	t.Helper()
-	if !errors.Is(err, kind) {
-		t.Fatalf("error %v, want %v", err, kind)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -27,14 +28,11 @@ func TestEpochsHaveALimit(t *testing.T) {
 		{Name: "Horizon", Value: tables.Int64(2000)}, {Name: "Epochs", Value: tables.String(strings.Join(lines, "\n"))}}}
 	harness.Check(t, harness.Must[*tables.Account](t)(account(s)).Table(table).Entities().Insert(ctx, record))
 	p := harness.Must[spread](t)(open(s, table, numbered(10, 3), nil))
-	_, err := p.Resize(ctx, 5)
-	wantKind(t, err, tables.ErrTooLarge)
+	harness.WantKind(t, assert.Err(p.Resize(ctx, 5)), tables.ErrTooLarge)
 	for _, number := range []int64{0, 1, 998, 1999, 2000} {
 		harness.Check(t, p.Insert(ctx, &event{Number: number}))
 	}
-	if rows := harness.Must[[]string](t)(placed(ctx, s, table, numbered(10, 3))); len(rows) != 5 {
-		t.Errorf("rows %v", rows)
-	}
+	assert.Len(t, harness.Must[[]string](t)(placed(ctx, s, table, numbered(10, 3))), 5, "rows")
 }
 
 // TestConflictsOnTheRecord: a writer whose every write of the record meets a concurrent writer gives up after MaxAttempts, with ErrConflict and
@@ -47,9 +45,7 @@ func TestConflictsOnTheRecord(t *testing.T) {
 		n, slow := 2, make(chan bool)
 		comes := storagetest.On(storagetest.ReplaceEntity, storagetest.Always(storagetest.Before("a concurrent writer", func() {
 			n++
-			if _, err := concurrent.Resize(ctx, n); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, assert.Err(concurrent.Resize(ctx, n)))
 			if n == 3 {
 				slow <- true
 				<-slow
@@ -68,13 +64,11 @@ func TestConflictsOnTheRecord(t *testing.T) {
 			t.Errorf("the one that waits: %v", err)
 		}
 		slow <- true
-		wantKind(t, <-moved, tables.ErrConflict)
+		harness.WantKind(t, <-moved, tables.ErrConflict)
 		if n != 5 {
 			t.Errorf("%d attempts", n-2)
 		}
-		if rows := harness.Must[[]string](t)(placed(ctx, s, table, numbered(10, 2))); len(rows) != 1 {
-			t.Errorf("rows %v", rows)
-		}
+		assert.Len(t, harness.Must[[]string](t)(placed(ctx, s, table, numbered(10, 2))), 1, "rows")
 	})
 }
 
@@ -103,16 +97,15 @@ func TestVerbsThatAreMetered(t *testing.T) {
 	if len(meter.Hot()) != 2 || total != 22 {
 		t.Errorf("written: %v", meter.Loads())
 	}
-	wantKind(t, p.DeleteUnconditional(ctx, "event_3"), tables.ErrInvalid)
+	harness.WantKind(t, p.DeleteUnconditional(ctx, "event_3"), tables.ErrInvalid)
 	_, err := p.Update(ctx, "event_3", nil)
-	wantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrInvalid)
 	for e, err := range p.GetMany(ctx, nil, nil) {
 		t.Errorf("of no rows: %v, %v", e, err)
 	}
 	missing := harness.Must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
 	for _, err := range missing.GetMany(ctx, []string{rowOf(1, "")}, nil) {
-		wantKind(t, err, tables.ErrMissingResource)
+		harness.WantKind(t, err, tables.ErrMissingResource)
 	}
-	_, err = missing.Epochs(ctx)
-	wantKind(t, err, tables.ErrMissingResource)
+	harness.WantKind(t, assert.Err(missing.Epochs(ctx)), tables.ErrMissingResource)
 }

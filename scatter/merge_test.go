@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -33,9 +34,7 @@ func TestMergeIsInOrder(t *testing.T) {
 		numbers := map[string]int64{}
 		for number := range int64(rapid.IntRange(0, 60).Draw(t, "numbers")) {
 			if rapid.IntRange(0, 9).Draw(t, "resize") == 0 {
-				if _, err := p.Resize(ctx, rapid.IntRange(1, 9).Draw(t, "n")); err != nil {
-					t.Fatal(err)
-				}
+				assert.Check(t, assert.Err(p.Resize(ctx, rapid.IntRange(1, 9).Draw(t, "n"))))
 			}
 			e := &event{Number: number, Tag: rapid.SampledFrom([]string{"", "a", "é", "_"}).Draw(t, "tag")}
 			fatal(t, p.Insert(ctx, e))
@@ -73,19 +72,15 @@ func must0[V any](v V, err error) V {
 }
 
 func fatal(t *rapid.T, err error) {
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 }
 
 // TestMergeStops: a reader that breaks off leaves nothing running, and reads no more than what is under way.
 func TestMergeStops(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	counter := &storagetest.RequestCounter{}
-	counted := *s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := harness.Must[spread](t)(open(&counted, newTable(t, s), numbered(0, 4), nil))
+	counted, counter := harness.CountedService(s)
+	p := harness.Must[spread](t)(open(counted, newTable(t, s), numbered(0, 4), nil))
 	for n := range int64(400) {
 		harness.Check(t, p.Insert(ctx, &event{Number: n}))
 	}
@@ -115,7 +110,7 @@ func TestCosmosIsRefused(t *testing.T) {
 	read := 0
 	for _, err := range n.Range(t.Context(), []compoundkey.Part{compoundkey.String("a")}, compoundkey.All(), nil) {
 		read++
-		wantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 	if fmt.Sprint(a.IsCosmos(), read) != "true 1" {
 		t.Errorf("%v, %d", a.IsCosmos(), read)

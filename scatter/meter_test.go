@@ -1,7 +1,6 @@
 package scatter_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -43,9 +43,7 @@ func TestMeter(t *testing.T) {
 	m.Add("a", 1700)
 	m.Add("c", 1599)
 	want := "[{a 1700 0 3200 0.85} {c 1599 0 1599 0.7995} {b 700 0 700 0.35}]"
-	if got := fmt.Sprint(m.Loads()); got != want {
-		t.Errorf("loads %s, want %s", got, want)
-	}
+	assert.Equal(t, fmt.Sprint(m.Loads()), want, "loads")
 	if hot := m.Hot(); len(hot) != 1 || hot[0].Partition != "a" {
 		t.Errorf("hot: %v", hot)
 	}
@@ -58,16 +56,12 @@ func TestMeter(t *testing.T) {
 		t.Errorf("hot: %v", hot)
 	}
 	w.pass(5 * time.Second)
-	if got := fmt.Sprint(m.Loads()); got != "[{a 1700 0 1700 0.85} {c 1600 0 1600 0.8}]" {
-		t.Errorf("two seconds later: %s", got)
-	}
+	assert.Equal(t, fmt.Sprint(m.Loads()), "[{a 1700 0 1700 0.85} {c 1600 0 1600 0.8}]", "two seconds later")
 	w.pass(time.Second)
 	if loads := m.Loads(); len(loads) != 0 || m.Enough() != 1 {
 		t.Errorf("all is past, and there is %v", loads)
 	}
-	if _, err := scatter.NewMeter(&scatter.MeterOptions{Hot: -1}); !errors.Is(err, tables.ErrWiring) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, assert.Err(scatter.NewMeter(&scatter.MeterOptions{Hot: -1})), tables.ErrWiring)
 }
 
 // TestMeterFollowsAClockThatWasSet: one that was hours ahead for a moment does not make all that comes one second for hours.
@@ -150,7 +144,5 @@ func TestMeterIsSafe(t *testing.T) {
 	for _, l := range m.Loads() {
 		total += l.Total
 	}
-	if total != 4000 {
-		t.Errorf("%d counted", total)
-	}
+	assert.Equal(t, total, 4000, "counted")
 }

@@ -1,13 +1,13 @@
 package scatter_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -50,9 +50,7 @@ func TestNatural(t *testing.T) {
 		}
 		return ids
 	}
-	if got := read(compoundkey.All(), nil, 1); !slices.Equal(got, []int{1, 4, 7, 10, 13, 16, 19, 22, 25, 28}) {
-		t.Errorf("of one employee: %v", got)
-	}
+	assert.Slices(t, read(compoundkey.All(), nil, 1), []int{1, 4, 7, 10, 13, 16, 19, 22, 25, 28}, "of one employee")
 	if got := read(compoundkey.AtLeast(compoundkey.Time(start.Add(5*time.Minute))), &scatter.ReadOptions{Limit: 4}, 2, 0, 0); !slices.Equal(got, []int{5, 6, 8, 9}) {
 		t.Errorf("of two employees: %v", got)
 	}
@@ -62,9 +60,7 @@ func TestNatural(t *testing.T) {
 		t.Errorf("read again: %+v", again)
 	}
 	harness.Check(t, n.Delete(ctx, found))
-	if got := read(compoundkey.All(), nil, 0, 1, 2); len(got) != 29 {
-		t.Errorf("%d left", len(got))
-	}
+	assert.Equal(t, len(read(compoundkey.All(), nil, 0, 1, 2)), 29, "left")
 	if loads := meter.Loads(); len(loads) != 3 || loads[0].Total != 12 || loads[0].Partition != "access_Sales!_000002" {
 		t.Errorf("written: %+v", loads)
 	}
@@ -82,13 +78,11 @@ func TestNaturalRefuses(t *testing.T) {
 		"no row":       {Name: "a", Prefix: "a", Partition: part},
 		"a bad name":   {Name: "a_b", Prefix: "a", Partition: part, Row: row},
 	} {
-		if _, err := scatter.NewNatural(table, schema, nil); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, assert.Err(scatter.NewNatural(table, schema, nil)), tables.ErrWiring, name)
 	}
 	other := harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "a", Prefix: "other", Partition: part, Row: row}, nil))
-	wantKind(t, other.Insert(ctx, &access{}), tables.ErrInvalid)
-	wantKind(t, n.Insert(ctx, &access{Department: "Sales", Employee: 1_000_000, At: time.Now().Truncate(time.Second)}), tables.ErrInvalid)
+	harness.WantKind(t, other.Insert(ctx, &access{}), tables.ErrInvalid)
+	harness.WantKind(t, n.Insert(ctx, &access{Department: "Sales", Employee: 1_000_000, At: time.Now().Truncate(time.Second)}), tables.ErrInvalid)
 	for _, c := range []struct {
 		keys int
 		span compoundkey.Span
@@ -97,9 +91,7 @@ func TestNaturalRefuses(t *testing.T) {
 		var last error
 		for _, last = range n.Range(ctx, make([]compoundkey.Part, c.keys), c.span, nil) {
 		}
-		wantKind(t, last, c.kind)
+		harness.WantKind(t, last, c.kind)
 	}
-	if got := fmt.Sprint(n.Key(natural("Sales", 1), "r")); got != "{access_Sales!_000001 r}" {
-		t.Errorf("key %s", got)
-	}
+	assert.Equal(t, fmt.Sprint(n.Key(natural("Sales", 1), "r")), "{access_Sales!_000001 r}", "key")
 }

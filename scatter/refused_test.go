@@ -3,10 +3,10 @@ package scatter_test
 import (
 	"errors"
 	"iter"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -17,10 +17,8 @@ import (
 // horizon: it never goes back, and the next n would begin behind it.
 func TestRefusedEntityMovesNoHorizon(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	counter := &storagetest.RequestCounter{}
-	counted := *s
-	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), counter)
-	p := harness.Must[spread](t)(open(&counted, newTable(t, s), numbered(10, 4), nil))
+	counted, counter := harness.CountedService(s)
+	p := harness.Must[spread](t)(open(counted, newTable(t, s), numbered(10, 4), nil))
 	large := func() *event { return &event{Number: 999_990, Text: strings.Repeat("x", 40_000)} }
 	for name, verb := range map[string]func() error{
 		"Insert":  func() error { return p.Insert(ctx, large()) },
@@ -40,7 +38,5 @@ func TestRefusedEntityMovesNoHorizon(t *testing.T) {
 	}
 	epoch := harness.Must[scatter.Epoch](t)(p.Resize(ctx, 8))
 	harness.Check(t, p.Insert(ctx, &event{Number: 1}))
-	if epoch.Number != 0 {
-		t.Errorf("nothing is stored, and the new n begins at %d", epoch.Number)
-	}
+	assert.Equal(t, epoch.Number, 0, "nothing is stored: the epoch of the new n")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -13,23 +14,17 @@ import (
 // TestRequestCounts holds what the package's comment says of requests.
 func TestRequestCounts(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	counter := &storagetest.RequestCounter{}
-	counted := *s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	counted, counter := harness.CountedService(s)
 	table, schema := newTable(t, s), numbered(100, 4)
-	p, other := harness.Must[spread](t)(open(&counted, table, schema, nil)), harness.Must[spread](t)(open(&counted, table, schema, nil))
+	p, other := harness.Must[spread](t)(open(counted, table, schema, nil)), harness.Must[spread](t)(open(counted, table, schema, nil))
 	cost := func(want int, what string, err error) {
 		t.Helper()
 		harness.Check(t, err)
-		if got := counter.Reset(); got != want {
-			t.Errorf("%s: %d requests, want %d", what, got, want)
-		}
+		assert.Equal(t, counter.Reset(), want, "%s: requests", what)
 	}
 	read := func(p spread, span compoundkey.Span, o *scatter.ReadOptions, want int) error {
 		rows, err := rowsOf(p.Range(ctx, span, o))
-		if len(rows) != want {
-			t.Errorf("%d rows, want %d", len(rows), want)
-		}
+		assert.Equal(t, len(rows), want, "rows")
 		return err
 	}
 	first := &event{Number: 0}
@@ -62,29 +57,25 @@ func TestRequestCounts(t *testing.T) {
 	cost(4, "Range below the last change of n", read(p, below, nil, 98))
 	cost(1+6, "Range behind it", read(p, compoundkey.AtLeast(compoundkey.Int(200, numberDigits)), nil, 1))
 	cost(4, "Range with a Limit", read(p, below, &scatter.ReadOptions{Limit: 3}, 3))
-	harness.Must[*event](t)(harness.Must[spread](t)(open(&counted, table, schema, nil)).Get(ctx, rowOf(8, "")))
+	harness.Must[*event](t)(harness.Must[spread](t)(open(counted, table, schema, nil)).Get(ctx, rowOf(8, "")))
 	cost(2, "the first Get", nil)
 	cost(1, "Sync", p.Sync(ctx))
 	_, err = p.Epochs(ctx)
 	cost(1, "Epochs", err)
 	_, err = p.Partitions(ctx)
 	cost(1, "Partitions", err)
-	stale := harness.Must[spread](t)(open(&counted, table, schema, nil))
+	stale := harness.Must[spread](t)(open(counted, table, schema, nil))
 	rows := []string{rowOf(8, ""), rowOf(90_000, ""), rowOf(9, ""), rowOf(90_001, ""), rowOf(90_002, "")}
 	found, err := rowsOf(stale.GetMany(ctx, rows, nil))
-	if len(found) != 2 {
-		t.Errorf("GetMany: %v", found)
-	}
+	assert.Len(t, found, 2, "GetMany")
 	cost(1+2, "GetMany of some rows above the horizon", err)
 }
 
 // TestOneAsksForAll: of many goroutines that come to the horizon at once, one moves it.
 func TestOneAsksForAll(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	counter := &storagetest.RequestCounter{}
-	counted := *s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := harness.Must[spread](t)(open(&counted, newTable(t, s), numbered(16, 4), nil))
+	counted, counter := harness.CountedService(s)
+	p := harness.Must[spread](t)(open(counted, newTable(t, s), numbered(16, 4), nil))
 	for _, from := range []int64{0, 16} {
 		var all sync.WaitGroup
 		errs := make([]error, 16)
@@ -93,9 +84,7 @@ func TestOneAsksForAll(t *testing.T) {
 		}
 		all.Wait()
 		harness.Check(t, errs...)
-		if got := counter.Reset(); got != 16+2 {
-			t.Errorf("%d requests for 16 inserts from %d on", got, from)
-		}
+		assert.Equal(t, counter.Reset(), 16+2, "requests for 16 inserts from %d on", from)
 	}
 }
 
@@ -112,7 +101,5 @@ func TestLostAnswers(t *testing.T) {
 	if epoch := harness.Must[scatter.Epoch](t)(p.Resize(ctx, 9)); epoch.Number != 20 || len(faults.Met()) != 4 {
 		t.Errorf("9 partitions from %v, after %v", epoch, faults.Met())
 	}
-	if rows := harness.Must[[]string](t)(placed(ctx, s, table, schema)); len(rows) != 2 {
-		t.Errorf("there are %v", rows)
-	}
+	assert.Len(t, harness.Must[[]string](t)(placed(ctx, s, table, schema)), 2)
 }

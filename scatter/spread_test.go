@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/scatter"
@@ -27,28 +26,22 @@ func TestVerbs(t *testing.T) {
 	fresh := func() spread { return harness.Must[spread](t)(open(s, table, schema, nil)) }
 	e := &event{Number: 7, Tag: "a", Text: "1"}
 	harness.Check(t, p.Insert(ctx, e))
-	wantKind(t, fresh().Insert(ctx, &event{Number: 7, Tag: "a"}), tables.ErrExists)
+	harness.WantKind(t, fresh().Insert(ctx, &event{Number: 7, Tag: "a"}), tables.ErrExists)
 	e.Text = "2"
 	harness.Check(t, fresh().Replace(ctx, harness.Must[*event](t)(fresh().Get(ctx, e.row()))))
-	wantKind(t, p.Replace(ctx, e), tables.ErrConflict)
+	harness.WantKind(t, p.Replace(ctx, e), tables.ErrConflict)
 	e = harness.Must[*event](t)(fresh().Update(ctx, e.row(), func(e *event) error { e.Text = "3"; return nil }))
 	e.Text = "4"
 	other, f := fresh(), fresh()
 	read := harness.Must[*event](t)(other.Get(ctx, e.row()))
 	read.Text = "4"
 	harness.Check(t, other.Merge(ctx, read, "Text"), f.Upsert(ctx, &event{Number: 7, Tag: "a", Text: "5"}))
-	if got := harness.Must[*event](t)(p.Get(ctx, e.row())); got.Text != "5" {
-		t.Errorf("the text is %s", got.Text)
-	}
+	assert.Equal(t, harness.Must[*event](t)(p.Get(ctx, e.row())).Text, "5", "the text")
 	harness.Check(t, f.Upsert(ctx, &event{Number: 17, Tag: "b"}), fresh().DeleteUnconditional(ctx, e.row()))
-	if got := harness.Must[[]string](t)(placed(ctx, s, table, schema)); !slices.Equal(got, []string{rowOf(17, "b")}) {
-		t.Errorf("left: %v", got)
-	}
+	assert.Slices(t, harness.Must[[]string](t)(placed(ctx, s, table, schema)), []string{rowOf(17, "b")}, "left")
 	harness.Check(t, p.Delete(ctx, harness.Must[*event](t)(p.Get(ctx, rowOf(17, "b")))))
-	_, err := p.Get(ctx, rowOf(17, "b"))
-	wantKind(t, err, tables.ErrNotFound)
-	_, err = fresh().Get(ctx, rowOf(99_999, "b"))
-	wantKind(t, err, tables.ErrNotFound)
+	harness.WantKind(t, assert.Err(p.Get(ctx, rowOf(17, "b"))), tables.ErrNotFound)
+	harness.WantKind(t, assert.Err(fresh().Get(ctx, rowOf(99_999, "b"))), tables.ErrNotFound)
 }
 
 // TestResize: what was stored stays where it is, a program that knows the old n only does no harm, and reads span all of it.
@@ -74,31 +67,21 @@ func TestResize(t *testing.T) {
 	insert(p, 20, 25)
 	insert(old, 6, 10)  // below the horizon that it knows
 	insert(old, 25, 35) // behind it
-	if err := old.Insert(ctx, &event{Number: 15, Tag: "x"}); !errors.Is(err, tables.ErrExists) {
-		t.Errorf("inserted again: %v", err)
-	}
+	assert.ErrorIs(t, old.Insert(ctx, &event{Number: 15, Tag: "x"}), tables.ErrExists, "inserted again")
 	all := harness.Must[[]string](t)(placed(ctx, s, table, schema))
-	if len(all) != 35 {
-		t.Errorf("%d are there", len(all))
-	}
+	assert.Equal(t, len(all), 35, "rows")
 	want := []scatter.Epoch{{Number: 0, Partitions: 3}, {Number: 10, Partitions: 11}, {Number: 20, Partitions: 2}}
-	if got := harness.Must[[]scatter.Epoch](t)(old.Epochs(ctx)); !slices.Equal(got, want) {
-		t.Errorf("epochs %v", got)
-	}
+	assert.Slices(t, harness.Must[[]scatter.Epoch](t)(old.Epochs(ctx)), want, "epochs")
 	if got := harness.Must[[]string](t)(p.Partitions(ctx)); len(got) != 11 || got[10] != "event_010" {
 		t.Errorf("partitions %v", got)
 	}
 	span := compoundkey.Between(compoundkey.Int(8, numberDigits), compoundkey.Int(31, numberDigits))
-	if got := harness.Must[[]string](t)(rowsOf(old.Range(ctx, span, nil))); !slices.Equal(got, all[8:31]) {
-		t.Errorf("8 to 31: %v", got)
-	}
+	assert.Slices(t, harness.Must[[]string](t)(rowsOf(old.Range(ctx, span, nil))), all[8:31], "8 to 31")
 	for e, err := range p.Range(ctx, span, nil) {
 		harness.Check(t, err)
 		harness.Check(t, p.Delete(ctx, e))
 	}
-	if got := harness.Must[[]string](t)(placed(ctx, s, table, schema)); len(got) != 12 {
-		t.Errorf("%d are left", len(got))
-	}
+	assert.Equal(t, len(harness.Must[[]string](t)(placed(ctx, s, table, schema))), 12, "rows left")
 }
 
 // TestReads: conditions, selection, limits, many keys, and an order that falls.
@@ -120,9 +103,7 @@ func TestReads(t *testing.T) {
 		}
 	}, nil)
 	harness.Check(t, err)
-	if progress.Written != 40 {
-		t.Errorf("%+v", progress)
-	}
+	assert.Equal(t, progress.Written, 40, "%+v", progress)
 	minutes := func(logins iter.Seq2[*login, error]) (got []int) {
 		t.Helper()
 		for l, err := range logins {
@@ -131,18 +112,12 @@ func TestReads(t *testing.T) {
 		}
 		return got
 	}
-	if got := minutes(p.Range(ctx, compoundkey.All(), &scatter.ReadOptions{Limit: 5})); !slices.Equal(got, []int{39, 38, 37, 36, 35}) {
-		t.Errorf("the latest 5: %v", got)
-	}
+	assert.Slices(t, minutes(p.Range(ctx, compoundkey.All(), &scatter.ReadOptions{Limit: 5})), []int{39, 38, 37, 36, 35}, "the latest 5")
 	span := compoundkey.Between(compoundkey.TimeDesc(now.Add(20*time.Minute)), compoundkey.TimeDesc(now.Add(10*time.Minute)))
 	odd := &scatter.ReadOptions{Where: []tables.Condition{tables.Eq("User", "odd")}, Select: []string{"At"}, PageSize: 2, Concurrency: 2}
-	if got := minutes(p.Range(ctx, span, odd)); !slices.Equal(got, []int{19, 17, 15, 13, 11}) {
-		t.Errorf("odd ones: %v", got)
-	}
+	assert.Slices(t, minutes(p.Range(ctx, span, odd)), []int{19, 17, 15, 13, 11}, "odd ones")
 	rows := []string{all[3].newestFirst(), (&login{At: now, User: "nobody"}).newestFirst(), all[30].newestFirst(), (&login{At: now.AddDate(5, 0, 0)}).newestFirst()}
-	if got := minutes(p.GetMany(ctx, rows, &scatter.ReadOptions{Concurrency: 1})); !slices.Equal(got, []int{3, 30}) {
-		t.Errorf("by key: %v", got)
-	}
+	assert.Slices(t, minutes(p.GetMany(ctx, rows, &scatter.ReadOptions{Concurrency: 1})), []int{3, 30}, "by key")
 	broken := 0
 	for range p.Range(ctx, compoundkey.All(), nil) {
 		if broken++; broken == 3 {
@@ -150,13 +125,11 @@ func TestReads(t *testing.T) {
 		}
 	}
 	for _, err := range p.Range(ctx, compoundkey.Exactly(compoundkey.Int(5, 0)), nil) {
-		wantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 	for _, err := range p.GetMany(ctx, []string{all[3].newestFirst(), "login_1"}, nil) {
-		wantKind(t, err, tables.ErrInvalid)
-		if !strings.Contains(fmt.Sprint(err), "rowKeys[1]") {
-			t.Errorf("%v does not say which row key", err)
-		}
+		harness.WantKind(t, err, tables.ErrInvalid)
+		assert.Contains(t, fmt.Sprint(err), "rowKeys[1]", "does not say which row key")
 	}
 }
 
@@ -166,15 +139,13 @@ func TestAhead(t *testing.T) {
 	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 	schema := scatter.Schema[login]{Order: scatter.ByTime("login", time.Hour), Row: (*login).row}
 	p := harness.Must[*scatter.Spread[login]](t)(scatter.New(harness.Must[*tables.Account](t)(account(s)).Table(newTable(t, s)), schema, &scatter.Options{Now: func() time.Time { return now }}))
-	wantKind(t, p.Insert(ctx, &login{At: now.Add(16 * time.Minute)}), tables.ErrInvalid)
-	if epochs := harness.Must[[]scatter.Epoch](t)(p.Epochs(ctx)); len(epochs) != 0 {
-		t.Errorf("the refused one has left %v", epochs)
-	}
+	harness.WantKind(t, p.Insert(ctx, &login{At: now.Add(16 * time.Minute)}), tables.ErrInvalid)
+	assert.Len(t, harness.Must[[]scatter.Epoch](t)(p.Epochs(ctx)), 0, "after the refused one")
 	for e, err := range p.Range(ctx, compoundkey.All(), nil) {
 		t.Errorf("there is %v, %v", e, err)
 	}
 	harness.Check(t, p.Insert(ctx, &login{At: now.Add(15 * time.Minute)}), p.Insert(ctx, &login{At: now.Add(59 * time.Minute)}), p.Insert(ctx, &login{At: now.AddDate(-400, 0, 0)}))
-	wantKind(t, p.Insert(ctx, &login{At: now.Add(60 * time.Minute)}), tables.ErrInvalid)
+	harness.WantKind(t, p.Insert(ctx, &login{At: now.Add(60 * time.Minute)}), tables.ErrInvalid)
 }
 
 // TestPatternsCompose: an index within the partition, the repository's own verbs, and its audit.
@@ -189,32 +160,24 @@ func TestPatternsCompose(t *testing.T) {
 	harness.Check(t, p.Insert(ctx, &event{Number: 1, Tag: "a"}))
 	harness.Must[scatter.Epoch](t)(p.Resize(ctx, 7))
 	e := &event{Number: 12, Tag: "b"}
-	wantKind(t, p.Repository().Insert(ctx, e), tables.ErrInvalid) // nobody has said where 12 is
+	harness.WantKind(t, p.Repository().Insert(ctx, e), tables.ErrInvalid) // nobody has said where 12 is
 	harness.Check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
 	found := harness.Must[*event](t)(byTag.In(e.Key().Partition).Get(ctx, compoundkey.String("b")))
 	found.Tag = "b"
 	found.Text = "changed"
 	harness.Check(t, p.Replace(ctx, found))
 	key := harness.Must[tables.Key](t)(p.Key(ctx, e.row()))
-	if key != e.Key() {
-		t.Errorf("key %v, want %v", key, e.Key())
-	}
+	assert.Equal(t, key, e.Key(), "key")
 	for _, audited := range []spread{p, harness.Must[spread](t)(open(s, table, schema, nil, index()))} { // one that has not looked at the record
-		if err := harness.Clean(ctx, audited.Repository().Verify, nil); err != nil {
-			t.Errorf("%v", err)
-		}
+		assert.NoError(t, harness.Clean(ctx, audited.Repository().Verify, nil))
 	}
 	written := 0
 	for _, l := range meter.Loads() {
 		written += l.Total
 	}
-	if written != 4 {
-		t.Errorf("%d rows counted, an insert and a replace of two rows are 4", written)
-	}
+	assert.Equal(t, written, 4, "rows counted, an insert and a replace of two rows are 4")
 	late := harness.Must[spread](t)(open(s, table, schema, nil)).Repository()
-	if got := late.KeyOf(e); got != key {
-		t.Errorf("an entity that was written is at %v, not at %v", key, got)
-	}
+	assert.Equal(t, late.KeyOf(e), key, "an entity that was written")
 	e.Number = 13
 	if got := late.KeyOf(e); compoundkey.CheckKey(got.Partition) == nil {
 		t.Errorf("another one is said to be at %v", got)
@@ -237,13 +200,9 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		schema, options := good, &scatter.Options{}
 		change(&schema, options)
-		if _, err := open(s, "Events", schema, options); !errors.Is(err, tables.ErrWiring) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, assert.Err(open(s, "Events", schema, options)), tables.ErrWiring, name)
 	}
-	if _, err := scatter.New(nil, good, nil); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("no table: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(scatter.New(nil, good, nil)), tables.ErrWiring, "no table")
 	if _, err := scatter.New(harness.Must[*tables.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no Meta: %v", err)
 	}
@@ -252,32 +211,27 @@ func TestNewRefuses(t *testing.T) {
 // TestRefusals: what cannot be is refused before any request; a record of another order or version is not touched.
 func TestRefusals(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	counter := &storagetest.RequestCounter{}
-	counted := *s
-	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	counted, counter := harness.CountedService(s)
 	table := newTable(t, s)
-	p := harness.Must[spread](t)(open(&counted, table, numbered(0, 0), nil))
+	p := harness.Must[spread](t)(open(counted, table, numbered(0, 0), nil))
 	tooLong := &event{Number: 1_000_000}
 	for _, err := range []error{p.Insert(ctx, tooLong), p.Upsert(ctx, tooLong), p.Replace(ctx, tooLong), p.Delete(ctx, tooLong), p.Prepare(ctx, tooLong), p.Insert(ctx, nil), p.Prepare(ctx, nil)} {
-		wantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 	for _, n := range []int{0, -1, 1001} {
-		_, err := p.Resize(ctx, n)
-		wantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, assert.Err(p.Resize(ctx, n)), tables.ErrInvalid)
 	}
-	if counter.Count() != 0 {
-		t.Errorf("%d requests", counter.Count())
-	}
+	assert.Equal(t, counter.Count(), 0, "requests")
 	other := numbered(0, 0)
 	other.Order = scatter.ByNumber("event", 7, 0)
 	other.Row = func(e *event) string { return compoundkey.Join("event", compoundkey.Int(e.Number, 7)) }
 	harness.Check(t, harness.Must[spread](t)(open(s, table, other, nil)).Prepare(ctx, &event{}))
-	wantKind(t, p.Insert(ctx, &event{}), tables.ErrInvalid)
+	harness.WantKind(t, p.Insert(ctx, &event{}), tables.ErrInvalid)
 	rows := harness.Must[*tables.Account](t)(account(s)).Table(table).Entities()
 	record := harness.Must[*tables.Entity](t)(rows.Get(ctx, tables.Key{Partition: "scatter_event", Row: "epochs"}))
 	record.Set("Version", tables.Int32(2))
 	harness.Check(t, rows.Replace(ctx, record))
-	wantKind(t, p.Insert(ctx, &event{}), tables.ErrGarbled)
+	harness.WantKind(t, p.Insert(ctx, &event{}), tables.ErrGarbled)
 	missing := harness.Must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
-	wantKind(t, missing.Insert(ctx, &event{}), tables.ErrMissingResource)
+	harness.WantKind(t, missing.Insert(ctx, &event{}), tables.ErrMissingResource)
 }

@@ -9,24 +9,20 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 func TestAzuriteServesTablesQueuesAndBlobs(t *testing.T) {
 	svc := azurite(t)
 	ctx := t.Context()
-	tables, err := aztables.NewServiceClientFromConnectionString(svc.ConnectionString, nil)
-	check(t, err)
-	_, err = tables.CreateTable(ctx, svc.TableName(t), nil)
-	check(t, err)
-	queues, err := azqueue.NewServiceClientFromConnectionString(svc.ConnectionString, nil)
-	check(t, err)
-	_, err = queues.CreateQueue(ctx, svc.QueueName(t), nil)
-	check(t, err)
-	blobs, err := azblob.NewClientFromConnectionString(svc.ConnectionString, nil)
-	check(t, err)
-	_, err = blobs.CreateContainer(ctx, svc.ContainerName(t), nil)
-	check(t, err)
+	tables := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(svc.ConnectionString, nil))
+	check(t, assert.Err(tables.CreateTable(ctx, svc.TableName(t), nil)))
+	queues := harness.Must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(svc.ConnectionString, nil))
+	check(t, assert.Err(queues.CreateQueue(ctx, svc.QueueName(t), nil)))
+	blobs := harness.Must[*azblob.Client](t)(azblob.NewClientFromConnectionString(svc.ConnectionString, nil))
+	check(t, assert.Err(blobs.CreateContainer(ctx, svc.ContainerName(t), nil)))
 }
 
 func TestAzuriteIsOneForTheTestBinary(t *testing.T) {
@@ -40,34 +36,21 @@ func TestAccountOfTheEnvironment(t *testing.T) {
 	server := start(t, nil)
 	t.Setenv(storagetest.ConnectionStringVariable, server.ConnectionString())
 
-	tables, err := aztables.NewServiceClientFromConnectionString(server.ConnectionString(), nil)
-	check(t, err)
-	queues, err := azqueue.NewServiceClientFromConnectionString(server.ConnectionString(), nil)
-	check(t, err)
-	blobs, err := azblob.NewClientFromConnectionString(server.ConnectionString(), nil)
-	check(t, err)
+	tables := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(server.ConnectionString(), nil))
+	queues := harness.Must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(server.ConnectionString(), nil))
+	blobs := harness.Must[*azblob.Client](t)(azblob.NewClientFromConnectionString(server.ConnectionString(), nil))
 	t.Run("uses", func(t *testing.T) {
 		svc := storagetest.Azurite(t)
-		if svc.ConnectionString != server.ConnectionString() {
-			t.Fatal("the variable is not used")
-		}
-		_, err := tables.CreateTable(t.Context(), svc.TableName(t), nil)
-		check(t, err)
-		_, err = queues.CreateQueue(t.Context(), svc.QueueName(t), nil)
-		check(t, err)
-		_, err = blobs.CreateContainer(t.Context(), svc.ContainerName(t), nil)
-		check(t, err)
+		assert.Equal(assert.Fatal(t), svc.ConnectionString, server.ConnectionString(), "the variable is not used")
+		check(t, assert.Err(tables.CreateTable(t.Context(), svc.TableName(t), nil)))
+		check(t, assert.Err(queues.CreateQueue(t.Context(), svc.QueueName(t), nil)))
+		check(t, assert.Err(blobs.CreateContainer(t.Context(), svc.ContainerName(t), nil)))
 		svc.TableName(t) // named, never created: nothing to delete, and no complaint
 	})
-	tablePage, err := tables.NewListTablesPager(nil).NextPage(t.Context())
-	check(t, err)
-	queuePage, err := queues.NewListQueuesPager(nil).NextPage(t.Context())
-	check(t, err)
-	blobPage, err := blobs.NewListContainersPager(nil).NextPage(t.Context())
-	check(t, err)
-	if n := len(tablePage.Tables) + len(queuePage.Queues) + len(blobPage.ContainerItems); n != 0 {
-		t.Errorf("%d tables, queues and containers are left", n)
-	}
+	tablePage := harness.Must[aztables.ListTablesResponse](t)(tables.NewListTablesPager(nil).NextPage(t.Context()))
+	queuePage := harness.Must[azqueue.ListQueuesResponse](t)(queues.NewListQueuesPager(nil).NextPage(t.Context()))
+	blobPage := harness.Must[azblob.ListContainersResponse](t)(blobs.NewListContainersPager(nil).NextPage(t.Context()))
+	assert.Equal(t, len(tablePage.Tables)+len(queuePage.Queues)+len(blobPage.ContainerItems), 0, "tables, queues and containers are left")
 }
 
 // azurite is the Azurite of this test binary.
@@ -81,8 +64,7 @@ func azurite(t testing.TB) *storagetest.Service {
 func sharedAzurite(t testing.TB) *storagetest.Service {
 	t.Helper()
 	storagetest.AzuriteOnly(t)
-	s, err := storagetest.Shared()
-	check(t, err)
+	s := harness.Must[*storagetest.Service](t)(storagetest.Shared())
 	return s
 }
 
@@ -90,17 +72,14 @@ func sharedAzurite(t testing.TB) *storagetest.Service {
 func start(t *testing.T, o *storagetest.AzuriteOptions) *storagetest.AzuriteServer {
 	t.Helper()
 	storagetest.AzuriteOnly(t)
-	server, err := storagetest.StartAzurite(t.Context(), o)
-	check(t, err)
+	server := harness.Must[*storagetest.AzuriteServer](t)(storagetest.StartAzurite(t.Context(), o))
 	t.Cleanup(func() { check(t, server.Stop()) })
 	return server
 }
 
 func check(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 }
 
 // setting is the value of one setting of a connection string.
@@ -118,10 +97,8 @@ func setting(t testing.TB, connectionString, name string) string {
 // tableNames lists the tables of a service.
 func tableNames(ctx context.Context, t *testing.T, connectionString string) []string {
 	t.Helper()
-	tables, err := aztables.NewServiceClientFromConnectionString(connectionString, nil)
-	check(t, err)
-	page, err := tables.NewListTablesPager(nil).NextPage(ctx)
-	check(t, err)
+	tables := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(connectionString, nil))
+	page := harness.Must[aztables.ListTablesResponse](t)(tables.NewListTablesPager(nil).NextPage(ctx))
 	var names []string
 	for _, table := range page.Tables {
 		names = append(names, *table.Name)

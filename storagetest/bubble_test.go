@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -12,15 +14,10 @@ import (
 func TestInBubble(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		began, serviceBegan := time.Now(), s.Clock.Now()
-		staff, err := newStaff(t.Context(), s, "Staff")
-		if err != nil {
-			t.Fatal(err)
-		}
+		staff := harness.Must[*tables.Table](t)(newStaff(t.Context(), s, "Staff"))
 		for _, pause := range []time.Duration{time.Second, time.Hour} {
 			time.Sleep(pause)
-			if _, err := staff.Entities().Get(t.Context(), tables.Key{Partition: "Sales", Row: "department"}); err != nil {
-				t.Fatal(err)
-			}
+			check(t, assert.Err(staff.Entities().Get(t.Context(), tables.Key{Partition: "Sales", Row: "department"})))
 			// The simulator's clock moves by itself from stamp to stamp, by the least there is.
 			if bubble, service := time.Since(began), s.Clock.Now().Sub(serviceBegan); bubble < pause || (service-bubble).Abs() > time.Millisecond {
 				t.Errorf("%v have passed here, %v on the service", bubble, service)

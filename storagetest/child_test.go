@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -40,8 +41,7 @@ func TestAzuriteEndsWithTheTestBinary(t *testing.T) {
 			stdout, err := child.StdoutPipe()
 			check(t, err)
 			// A file, not a buffer: Wait would wait for the end of all who hold the pipe to a buffer, Azurite among them.
-			said, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-			check(t, err)
+			said := harness.Must[*os.File](t)(os.Create(filepath.Join(t.TempDir(), "stderr")))
 			defer said.Close()
 			child.Stderr = said
 			check(t, child.Start())
@@ -139,8 +139,7 @@ func TestTwoTestBinariesInstallOnce(t *testing.T) {
 	if n := installed.Load(); n != 1 && runtime.GOOS != "windows" { // no lock there: both may install, one is kept
 		t.Errorf("%d of the two installed Azurite, want 1", n)
 	}
-	entries, err := filepath.Glob(filepath.Join(cache, "*", "azurite-*"))
-	check(t, err)
+	entries := harness.Must[[]string](t)(filepath.Glob(filepath.Join(cache, "*", "azurite-*")))
 	var finished []string
 	for _, entry := range entries {
 		if !strings.HasSuffix(entry, ".lock") {
@@ -156,8 +155,7 @@ func TestTwoTestBinariesInstallOnce(t *testing.T) {
 func copyingNpm(t *testing.T) string {
 	t.Helper()
 	sharedAzurite(t) // so that it is installed
-	dir, err := storagetest.AzuriteDir(t.Context())
-	check(t, err)
+	dir := harness.Must[string](t)(storagetest.AzuriteDir(t.Context()))
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nsleep 1\nexec cp -R '%s/node_modules' .\n", dir)
 	check(t, os.WriteFile(filepath.Join(bin, "npm"), []byte(script), 0o700))
@@ -170,17 +168,14 @@ func TestWithoutNode(t *testing.T) {
 	child := childBinary(t, t.Context(), "TestAzuriteEndsWithTheTestBinary", "return")
 	child.Env = append(child.Env, "PATH="+t.TempDir())
 	out, err := child.CombinedOutput()
-	if err == nil {
-		t.Error("the child's tests passed without Node")
-	}
+	assert.Error(t, err, "the child's tests passed without Node")
 	wantText(t, string(out), "node is not on PATH", "Node.js 20 or newer", storagetest.ConnectionStringVariable, "--- FAIL")
 }
 
 // childBinary is this test binary again, running one test as the child.
 func childBinary(t *testing.T, ctx context.Context, test, how string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	check(t, err)
+	self := harness.Must[string](t)(os.Executable())
 	cmd := exec.CommandContext(ctx, self, "-test.run=^"+test+"$", "-test.v")
 	cmd.WaitDelay = 20 * time.Second
 	cmd.Env = append(os.Environ(), childVariable+"="+how, storagetest.ConnectionStringVariable+"=")

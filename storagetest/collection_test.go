@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 )
 
@@ -43,9 +44,7 @@ func TestAzuriteAnswersWhileItCollects(t *testing.T) {
 			put(fmt.Sprint("kept ", w))
 			for range messages / kept {
 				m := put("deleted")
-				if _, err := queue.DeleteMessage(t.Context(), *m.MessageID, *m.PopReceipt, nil); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, assert.Err(queue.DeleteMessage(t.Context(), *m.MessageID, *m.PopReceipt, nil)))
 			}
 		})
 	}
@@ -53,8 +52,7 @@ func TestAzuriteAnswersWhileItCollects(t *testing.T) {
 	longest, n := time.Duration(0), 0
 	for end := time.Now().Add(2 * every); time.Now().Before(end); n++ {
 		began := time.Now()
-		_, err := queue.PeekMessages(t.Context(), nil)
-		check(t, err)
+		check(t, assert.Err(queue.PeekMessages(t.Context(), nil)))
 		longest = max(longest, time.Since(began))
 	}
 	t.Logf("%d messages put and deleted; then %d requests, the longest %v", messages, n, longest)

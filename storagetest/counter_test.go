@@ -6,6 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -26,9 +27,7 @@ func TestRequestCounterCountsEveryAttempt(t *testing.T) {
 	call := func() {
 		t.Helper()
 		req, err := runtime.NewRequest(t.Context(), http.MethodGet, "http://service.test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		resp, err := pipeline.Do(req)
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatal(resp, err)
@@ -42,7 +41,5 @@ func TestRequestCounterCountsEveryAttempt(t *testing.T) {
 		t.Fatalf("reset from %d to %d", n, counter.Count())
 	}
 	call()
-	if n := counter.Count(); n != 1 {
-		t.Fatalf("one request counts as %d", n)
-	}
+	assert.Equal(assert.Fatal(t), counter.Count(), 1, "one request")
 }

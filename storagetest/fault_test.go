@@ -17,6 +17,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/toy"
 )
 
 // struck says which of the calls an injector strikes: all of one kind, in the order of their indexes.
@@ -64,12 +67,8 @@ func TestCombinators(t *testing.T) {
 		"off": {toggle, mixed, nil, "(Toggle off LostAnswer)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := struck(c.injector, c.kinds...); !slices.Equal(got, c.want) {
-				t.Errorf("strikes %v, want %v", got, c.want)
-			}
-			if got := c.injector.String(); got != c.text {
-				t.Errorf("is called %s, want %s", got, c.text)
-			}
+			assert.Slices(t, struck(c.injector, c.kinds...), c.want, "strikes")
+			assert.Equal(t, c.injector.String(), c.text, "its name")
 		})
 	}
 	toggle.Set(true)
@@ -120,12 +119,12 @@ func TestModes(t *testing.T) {
 		DiesBefore: {false, 0, "", func(err error) bool { return errors.Is(err, ErrDied) }},
 		DiesAfter:  {true, 0, "", func(err error) bool { return errors.Is(err, ErrDied) }},
 	} {
-		for _, address := range []string{row("a"), toyQueue, "http://toy.blob.test/c/b"} {
+		for _, address := range []string{toy.Row("a"), toy.Queue, "http://toy.blob.test/c/b"} {
 			t.Run(mode.String()+" "+address, func(t *testing.T) {
-				s, toy := newToy()
+				s, service := newToy()
 				faulty, faults := s.WithRetries(0).Faulty(mode)
 				resp, err := send(t, faulty, http.MethodPut, address)
-				if applied := len(toy.snapshot()) > 0; applied != c.applied {
+				if applied := len(service.Rows()) > 0; applied != c.applied {
 					t.Errorf("applied: %v", applied)
 				}
 				if c.err != nil {
@@ -153,7 +152,7 @@ func send(t *testing.T, s *Service, method, address string) (*http.Response, err
 	t.Helper()
 	pipeline := runtime.NewPipeline("toy", "v1", runtime.PipelineOptions{}, &s.ClientOptions)
 	req, err := runtime.NewRequest(t.Context(), method, address+"?sig=c2VjcmV0")
-	must(t, err)
+	assert.Check(t, err)
 	resp, err := pipeline.Do(req)
 	if err != nil && strings.Contains(err.Error(), "c2VjcmV0") {
 		t.Errorf("the error holds the signature: %v", err)
@@ -165,7 +164,7 @@ func send(t *testing.T, s *Service, method, address string) (*http.Response, err
 func wantRefusal(t *testing.T, resp *http.Response, code string) {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
-	must(t, err)
+	assert.Check(t, err)
 	if int64(len(body)) != resp.ContentLength || resp.Header.Get("Content-Length") != fmt.Sprint(len(body)) {
 		t.Errorf("a length of %d for %d bytes", resp.ContentLength, len(body))
 	}
@@ -184,7 +183,7 @@ func TestModesAnswerHead(t *testing.T) {
 	s, _ := newToy()
 	faulty, _ := s.WithRetries(0).Faulty(Throttled)
 	resp, err := send(t, faulty, http.MethodHead, "http://toy.blob.test/c/b")
-	must(t, err)
+	assert.Check(t, err)
 	if body, err := io.ReadAll(resp.Body); err != nil || len(body) != 0 || resp.Header.Get("x-ms-error-code") != "ServerBusy" {
 		t.Errorf("%q, %v, %v", body, err, resp.Header)
 	}
@@ -193,27 +192,23 @@ func TestModesAnswerHead(t *testing.T) {
 // The SDK repeats what a fault fails, except for the dead.
 func TestModesAndTheSDKsRetries(t *testing.T) {
 	for _, mode := range []Mode{NotSent, LostAnswer, Applied500, Before500, Throttled} {
-		s, toy := newToy()
+		s, service := newToy()
 		faulty, faults := s.WithRetries(3).Faulty(Times(2, mode))
-		if err := put(t.Context(), faulty, "a", "new"); err != nil {
-			t.Errorf("%v twice, four attempts: %v", mode, err)
-		}
-		if len(faults.Calls()) != 3 || len(toy.snapshot()) != 1 {
-			t.Errorf("%v: calls %v, rows %v", mode, faults.Calls(), toy.snapshot())
+		assert.NoError(t, put(t.Context(), faulty, "a", "new"), "%v twice, four attempts", mode)
+		if len(faults.Calls()) != 3 || len(service.Rows()) != 1 {
+			t.Errorf("%v: calls %v, rows %v", mode, faults.Calls(), service.Rows())
 		}
 	}
 	for _, mode := range []Mode{DiesBefore, DiesAfter} {
-		s, toy := newToy()
+		s, service := newToy()
 		faulty, faults := s.WithRetries(3).Faulty(Once(mode))
 		for range 2 {
-			if err := put(t.Context(), faulty, "a", "new"); !errors.Is(err, ErrDied) {
-				t.Errorf("%v: %v", mode, err)
-			}
+			assert.ErrorIs(t, put(t.Context(), faulty, "a", "new"), ErrDied, mode)
 		}
-		if n := len(toy.log); len(faults.Calls()) != 1 || n != int(mode-DiesBefore) {
+		if n := len(service.Log()); len(faults.Calls()) != 1 || n != int(mode-DiesBefore) {
 			t.Errorf("%v: calls %v, %d arrived", mode, faults.Calls(), n)
 		}
-		must(t, put(t.Context(), s, "a", "another process")) // the service lives on
+		assert.Check(t, put(t.Context(), s, "a", "another process")) // the service lives on
 	}
 }
 
@@ -226,13 +221,9 @@ func TestDeathTakesCallsUnderWay(t *testing.T) {
 	answered := make(chan error)
 	go func() { answered <- put(t.Context(), faulty, "a", "new") }()
 	<-onTheWay
-	if err := put(t.Context(), faulty, "b", "new"); !errors.Is(err, ErrDied) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, put(t.Context(), faulty, "b", "new"), ErrDied)
 	close(dead)
-	if err := <-answered; !errors.Is(err, ErrDied) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, <-answered, ErrDied)
 	if got, err := get(t.Context(), s, "a"); err != nil || got != "new" {
 		t.Errorf("what was on its way arrived as %q, %v", got, err)
 	}
@@ -243,7 +234,7 @@ func TestDeathEndsContexts(t *testing.T) {
 	faulty, faults := s.Faulty(OnIndex(1, DiesAfter))
 	before, cancel := faults.Context(t.Context())
 	defer cancel()
-	must(t, put(before, faulty, "a", "new"))
+	assert.Check(t, put(before, faulty, "a", "new"))
 	if before.Err() != nil {
 		t.Error("the context has ended, and the client lives")
 	}
@@ -258,8 +249,8 @@ func TestDeathEndsContexts(t *testing.T) {
 func TestBeforeAndAfterACall(t *testing.T) {
 	for want, fault := range map[string]func(string, func()) Fault{"ours": Before, "concurrent writer's": After} {
 		s, _ := newToy()
-		faulty, _ := s.Faulty(Always(fault("concurrent writer", func() { must(t, put(t.Context(), s, "a", "concurrent writer's")) })))
-		must(t, put(t.Context(), faulty, "a", "ours"))
+		faulty, _ := s.Faulty(Always(fault("concurrent writer", func() { assert.Check(t, put(t.Context(), s, "a", "concurrent writer's")) })))
+		assert.Check(t, put(t.Context(), faulty, "a", "ours"))
 		if got, err := get(t.Context(), s, "a"); err != nil || got != want {
 			t.Errorf("%s stays, want %s: %v", got, want, err)
 		}
@@ -279,9 +270,7 @@ func TestFaultsLeaveOthersAlone(t *testing.T) {
 	if len(faults.Calls()) != 1 || faults.Met() != nil || faults.String() != "None" {
 		t.Errorf("%v %v %v", faults, faults.Calls(), faults.Met())
 	}
-	if NewFaults(nil, nil).inner != http.DefaultClient {
-		t.Error("nil is not the default client")
-	}
+	assert.Equal[policy.Transporter](t, NewFaults(nil, nil).inner, http.DefaultClient, "the transport instead of nil")
 }
 
 type transporter func(*http.Request) (*http.Response, error)

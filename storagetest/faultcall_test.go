@@ -18,13 +18,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // sdkCalls makes one call of each kind with the SDKs, for the sake of their requests.
 func sdkCalls(t *testing.T, s *Service) {
 	ctx := t.Context()
 	tables, err := aztables.NewServiceClientFromConnectionString(s.ConnectionString, &aztables.ClientOptions{ClientOptions: s.ClientOptions})
-	must(t, err)
+	assert.Check(t, err)
 	table := tables.NewClient("Employees")
 	entity := []byte(`{"PartitionKey":"it's","RowKey":"r(1)"}`)
 	tables.CreateTable(ctx, "Employees", nil)
@@ -43,7 +45,7 @@ func sdkCalls(t *testing.T, s *Service) {
 	tables.GetProperties(ctx, nil)
 
 	queues, err := azqueue.NewServiceClientFromConnectionString(s.ConnectionString, &azqueue.ClientOptions{ClientOptions: s.ClientOptions})
-	must(t, err)
+	assert.Check(t, err)
 	queue := queues.NewQueueClient("intents")
 	queue.Create(ctx, nil)
 	queue.Delete(ctx, nil)
@@ -61,7 +63,7 @@ func sdkCalls(t *testing.T, s *Service) {
 
 func sdkBlobCalls(ctx context.Context, t *testing.T, s *Service) {
 	blobs, err := azblob.NewClientFromConnectionString(s.ConnectionString, &azblob.ClientOptions{ClientOptions: s.ClientOptions})
-	must(t, err)
+	assert.Check(t, err)
 	container := blobs.ServiceClient().NewContainerClient("photos")
 	block, appended := container.NewBlockBlobClient("2026/messages"), container.NewAppendBlobClient("log")
 	container.Create(ctx, nil)
@@ -82,7 +84,7 @@ func sdkBlobCalls(ctx context.Context, t *testing.T, s *Service) {
 	block.SetHTTPHeaders(ctx, blob.HTTPHeaders{}, nil)
 	block.SetMetadata(ctx, nil, nil)
 	held, err := lease.NewBlobClient(block, nil)
-	must(t, err)
+	assert.Check(t, err)
 	held.AcquireLease(ctx, 15, nil)
 	block.Delete(ctx, nil)
 	block.GetTags(ctx, nil)
@@ -106,7 +108,7 @@ var wantSDKCalls = []string{
 // What the SDKs send is told apart on an emulator's addresses and on an account's, with and without knowing the addresses.
 func TestCallsOfTheSDKs(t *testing.T) {
 	account, err := newAccountService("AccountName=contoso;AccountKey=a2V5;DefaultEndpointsProtocol=http")
-	must(t, err)
+	assert.Check(t, err)
 	account.ConnectionString += ";EndpointSuffix=core.windows.net"
 	emulator := newAzuriteService(addresses{Blob: "http://127.0.0.1:1", Queue: "http://127.0.0.1:2", Table: "http://127.0.0.1:3"})
 	for name, s := range map[string]*Service{"account": account, "emulator": emulator} {
@@ -128,9 +130,7 @@ func TestCallsOfTheSDKs(t *testing.T) {
 						t.Errorf("call %d: %s, want %s", i, got[i], wantSDKCalls[i])
 					}
 				}
-				if len(got) != len(wantSDKCalls) {
-					t.Errorf("%d calls, want %d", len(got), len(wantSDKCalls))
-				}
+				assert.Equal(t, len(got), len(wantSDKCalls), "calls")
 			})
 		}
 	}
@@ -160,10 +160,8 @@ func TestCallsOfOthers(t *testing.T) {
 			req.Header.Set(c.header[i], c.header[i+1])
 		}
 		call, _, err := locator{}.call(req)
-		must(t, err)
-		if got := fmt.Sprintf("%s %s %s", call.Service, call.Kind, call.Resource); got != c.want {
-			t.Errorf("%s %s: %s, want %s", c.method, c.address, got, c.want)
-		}
+		assert.Check(t, err)
+		assert.Equal(t, fmt.Sprintf("%s %s %s", call.Service, call.Kind, call.Resource), c.want, "%s %s", c.method, c.address)
 	}
 }
 
@@ -179,12 +177,8 @@ func TestCallsThatWrite(t *testing.T) {
 			t.Errorf("%v writes: %v", c.call, !c.want)
 		}
 	}
-	if got := (Call{Index: 3, Kind: PutMessage, Resource: "intents"}).String(); got != "call 3: PutMessage intents" {
-		t.Error(got)
-	}
-	if got := (Call{Kind: ListQueues}).String(); got != "call 0: ListQueues" {
-		t.Error(got)
-	}
+	assert.Equal(t, (Call{Index: 3, Kind: PutMessage, Resource: "intents"}).String(), "call 3: PutMessage intents")
+	assert.Equal(t, (Call{Kind: ListQueues}).String(), "call 0: ListQueues")
 }
 
 // The table of a batch is in its body, which has to arrive all the same.
@@ -201,13 +195,9 @@ func TestBatchesArriveWhole(t *testing.T) {
 		t.Errorf("%v %v %q", err, calls, got)
 	}
 	broken := errors.New("broken")
-	if _, err := faults.Do(httptest.NewRequest(http.MethodPost, "http://a.table.test/$batch", errorReader{broken})); err != broken {
-		t.Error(err)
-	}
+	assert.Equal(t, assert.Err(faults.Do(httptest.NewRequest(http.MethodPost, "http://a.table.test/$batch", errorReader{broken}))), broken)
 	for body, want := range map[string]string{"": "", "POST HTTP/1.1": "", "POST /T HTTP/1.1": "T", "x\nPOST http://h/T?a=b HTTP/1.1\r\n": "T"} {
-		if got := batchTable([]byte(body)); got != want {
-			t.Errorf("%q: %q", body, got)
-		}
+		assert.Equal(t, batchTable([]byte(body)), want, "%q", body)
 	}
 }
 
@@ -215,10 +205,9 @@ func TestRequestCounterCountsKinds(t *testing.T) {
 	s, _ := newToy()
 	var counter RequestCounter
 	s.ClientOptions.PerRetryPolicies = counter.ClientOptions().PerRetryPolicies
-	must(t, put(t.Context(), s, "a", "x"))
-	must(t, put(t.Context(), s, "b", "x"))
-	_, err := get(t.Context(), s, "a")
-	must(t, err)
+	assert.Check(t, put(t.Context(), s, "a", "x"))
+	assert.Check(t, put(t.Context(), s, "b", "x"))
+	assert.Check(t, assert.Err(get(t.Context(), s, "a")))
 	if n := counter.CountOf(ReplaceEntity); n != 2 || counter.CountOf(GetEntity) != 1 || counter.Count() != 3 {
 		t.Errorf("%v", counter.Kinds())
 	}
@@ -229,7 +218,7 @@ func TestRequestCounterCountsKinds(t *testing.T) {
 	// As an injector it sees what faults see.
 	s, _ = newToy()
 	faulty, _ := s.WithRetries(3).Faulty(First(&counter, Times(2, NotSent)))
-	must(t, put(t.Context(), faulty, "a", "x"))
+	assert.Check(t, put(t.Context(), faulty, "a", "x"))
 	if counter.Count() != 3 || !slices.Equal(struck(&counter, GetEntity), nil) || counter.String() != "4 requests: unknown GetEntity 1, table ReplaceEntity 3" {
 		t.Errorf("%v", &counter)
 	}

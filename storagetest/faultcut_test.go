@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // cutAnswer has a cut meet an answer, and returns what the client reads.
@@ -40,9 +42,7 @@ func TestCutAtAnyByte(t *testing.T) {
 		for n := range int64(len(body) + 1) {
 			for _, cut := range []Cut{CutAnswer(n), CutSilently(n)} {
 				got, resp, err := cutAnswer(t, cut, http.MethodGet, answering(body, known))
-				if got != body[:n] {
-					t.Errorf("%v, length known: %v: %q", cut, known, got)
-				}
+				assert.Equal(t, got, body[:n], "%v, length known: %v", cut, known)
 				if cut.silent != (err == nil) || !cut.silent && !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Errorf("%v, length known: %v: error %v", cut, known, err)
 				}
@@ -99,10 +99,8 @@ func TestCutStreams(t *testing.T) {
 		answer := &http.Response{StatusCode: 200, Body: io.NopCloser(source), ContentLength: 4 << 20}
 		faults := NewFaults(transporter(func(*http.Request) (*http.Response, error) { return answer, nil }), cut)
 		resp, err := faults.Do(httptest.NewRequest(http.MethodGet, "http://a.blob.test/c/b", nil))
-		must(t, err)
-		if source.read != 0 {
-			t.Errorf("%v: %d bytes are read before the client asks for any", cut, source.read)
-		}
+		assert.Check(t, err)
+		assert.Equal(t, source.read, 0, "%v: bytes are read before the client asks for any", cut)
 		n, err := io.Copy(io.Discard, struct{ io.Reader }{resp.Body})
 		if n != 1<<20 || cut.silent != (err == nil) || source.read > 2<<20 {
 			t.Errorf("%v: %d bytes, %v, and %d read from the service", cut, n, err, source.read)
@@ -113,9 +111,7 @@ func TestCutStreams(t *testing.T) {
 func TestCutPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
 	faults := NewFaults(transporter(func(*http.Request) (*http.Response, error) { return nil, broken }), CutAnswer(0))
-	if _, err := faults.Do(httptest.NewRequest(http.MethodGet, "http://a.blob.test/c/b", nil)); err != broken {
-		t.Error(err)
-	}
+	assert.Equal(t, assert.Err(faults.Do(httptest.NewRequest(http.MethodGet, "http://a.blob.test/c/b", nil))), broken)
 	answer := answering("", false)
 	answer.Body = io.NopCloser(io.MultiReader(bytes.NewReader([]byte("x")), errorReader{broken}))
 	if _, _, err := cutAnswer(t, CutAnswer(-1), http.MethodGet, answer); err != broken {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/toy"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -49,9 +49,8 @@ func TestInside(t *testing.T) {
 		answers := &tee{inner: faulty.ClientOptions.Transport}
 		faulty.ClientOptions.Transport = answers
 		service, err := aztables.NewServiceClientFromConnectionString(s.ConnectionString, &aztables.ClientOptions{ClientOptions: faulty.ClientOptions})
-		must(t, err)
-		_, err = service.CreateTable(ctx, "Staff", nil)
-		must(t, err)
+		assert.Check(t, err)
+		assert.Check(t, assert.Err(service.CreateTable(ctx, "Staff", nil)))
 		client := service.NewClient("Staff")
 		_, err = client.SubmitTransaction(ctx, []aztables.TransactionAction{
 			{ActionType: aztables.TransactionTypeAdd, Entity: []byte(`{"PartitionKey":"p","RowKey":"1"}`)},
@@ -62,7 +61,7 @@ func TestInside(t *testing.T) {
 			t.Errorf("%v: %v, status %d, %+v, %v", inside, err, answers.resp.StatusCode, answer.Failure, parsed)
 		}
 		page, err := client.NewListEntitiesPager(nil).NextPage(ctx)
-		must(t, err)
+		assert.Check(t, err)
 		if applied := len(page.Entities) == 2; applied != inside.Applied || !applied && len(page.Entities) > 0 {
 			t.Errorf("%v: %d rows", inside, len(page.Entities))
 		}
@@ -80,16 +79,12 @@ func TestInside(t *testing.T) {
 // TestInsideLeavesOthersAlone, whichever way it is injected.
 func TestInsideLeavesOthersAlone(t *testing.T) {
 	fault := Inside{Status: 503}
-	s, toy := newToy()
+	s, service := newToy()
 	faulty, faults := s.Faulty(InjectorFunc(func(Call) Fault { return fault }))
-	must(t, put(t.Context(), faulty, "a", "new"))
-	if len(toy.snapshot()) != 1 {
-		t.Errorf("rows %v", toy.snapshot())
-	}
+	assert.Check(t, put(t.Context(), faulty, "a", "new"))
+	assert.Len(t, service.Rows(), 1, "rows")
 	for _, injector := range []Injector{fault, Always(fault), Once(Always(fault))} {
-		if got := struck(injector, PutMessage, GetEntity, Batch, InsertEntity); !slices.Equal(got, []int{2}) {
-			t.Errorf("%v strikes %v", injector, got)
-		}
+		assert.Slices(t, struck(injector, PutMessage, GetEntity, Batch, InsertEntity), []int{2}, "%v strikes", injector)
 	}
 	if len(faults.Met()) != 1 || fault.String() != "Inside(503)" || (Inside{500, "OperationTimedOut", true}).String() != "Inside(500 OperationTimedOut applied)" {
 		t.Errorf("%v %v", faults.Met(), fault)
@@ -101,7 +96,7 @@ func TestSweepOfTransactions(t *testing.T) {
 	world := func(_ testing.TB, _ *Service) World {
 		return World{
 			Operate: func(ctx context.Context, s *Service) error {
-				_, err := call(ctx, s, http.MethodPost, "http://toy.table.test/$batch", "body")
+				_, err := toy.Call(ctx, &s.ClientOptions, http.MethodPost, "http://toy.table.test/$batch", "body")
 				return err
 			},
 			Check: func(context.Context, *Service, Ending) error { return nil },
@@ -112,7 +107,5 @@ func TestSweepOfTransactions(t *testing.T) {
 	if points != 52 || divergences != 0 {
 		t.Errorf("%d points, %d divergences: %s", points, divergences, r.said.String())
 	}
-	if said := r.said.String(); !strings.Contains(said, "52 points") {
-		t.Error(said)
-	}
+	assert.Contains(t, r.said.String(), "52 points")
 }

@@ -3,6 +3,7 @@ package storagetest_test
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -16,10 +17,6 @@ func TestOpenTakesWhatIsAskedFor(t *testing.T) {
 		t.Fatalf("%v, %v", shared, err)
 	}
 	t.Setenv(storagetest.ServiceVariable, "simulater")
-	if _, err := storagetest.Simulated(); err == nil {
-		t.Fatal("a misspelt service was taken")
-	}
-	if _, err := storagetest.OpenShared(); err == nil {
-		t.Fatal("a misspelt service was taken")
-	}
+	assert.Error(assert.Fatal(t), assert.Err(storagetest.Simulated()), "a misspelt service was taken")
+	assert.Error(assert.Fatal(t), assert.Err(storagetest.OpenShared()), "a misspelt service was taken")
 }

@@ -12,14 +12,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"go.uber.org/goleak"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 func TestStopEndsAzuriteAndLeavesNoGoroutine(t *testing.T) {
 	storagetest.AzuriteOnly(t)
 	before := goleak.IgnoreCurrent()
-	server, err := storagetest.StartAzurite(t.Context(), nil)
-	check(t, err)
+	server := harness.Must[*storagetest.AzuriteServer](t)(storagetest.StartAzurite(t.Context(), nil))
 	hosts := hostsOf(t, server.ConnectionString())
 	// While it runs, too: users who check their tests for leaks must not be told of ours.
 	goleak.VerifyNone(t, before)
@@ -37,9 +38,7 @@ func TestStopEndsAzuriteAndLeavesNoGoroutine(t *testing.T) {
 func TestServersAreApart(t *testing.T) {
 	a, b := start(t, nil), start(t, nil)
 	createTable(t, a.Service().ConnectionString, "Employees")
-	if names := tableNames(t.Context(), t, b.ConnectionString()); len(names) != 0 {
-		t.Errorf("the second server has the first one's tables: %v", names)
-	}
+	assert.Len(t, tableNames(t.Context(), t, b.ConnectionString()), 0, "the second server has the first one's tables")
 }
 
 func TestLocationKeepsDataFromOneStartToTheNext(t *testing.T) {
@@ -84,10 +83,8 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 
 func createTable(t *testing.T, connectionString, name string) {
 	t.Helper()
-	tables, err := aztables.NewServiceClientFromConnectionString(connectionString, nil)
-	check(t, err)
-	_, err = tables.CreateTable(t.Context(), name, nil)
-	check(t, err)
+	tables := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(connectionString, nil))
+	check(t, assert.Err(tables.CreateTable(t.Context(), name, nil)))
 }
 
 // hostsOf lists the host:port of the three services.
@@ -95,8 +92,7 @@ func hostsOf(t testing.TB, connectionString string) []string {
 	t.Helper()
 	var hosts []string
 	for _, name := range []string{"TableEndpoint", "QueueEndpoint", "BlobEndpoint"} {
-		u, err := url.Parse(setting(t, connectionString, name))
-		check(t, err)
+		u := harness.Must[*url.URL](t)(url.Parse(setting(t, connectionString, name)))
 		hosts = append(hosts, u.Host)
 	}
 	return hosts

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // named is a testing.TB of another name.
@@ -89,10 +91,7 @@ func TestConnectionStringErrorsHoldNoSecret(t *testing.T) {
 }
 
 func TestPrintingAServiceShowsNoSecret(t *testing.T) {
-	s, err := newAccountService("AccountName=contoso;AccountKey=c2VjcmV0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := assert.Must[*Service](t)(newAccountService("AccountName=contoso;AccountKey=c2VjcmV0"))
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		if got := fmt.Sprintf(format, s); strings.Contains(got, "c2VjcmV0") || !strings.Contains(got, "contoso.table") {
 			t.Errorf("%s prints %q", format, got)

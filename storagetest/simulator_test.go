@@ -12,6 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -48,32 +50,24 @@ func TestSimulatorServesTablesQueuesAndBlobs(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	ctx := t.Context()
 	table := tablesOf(t, s).NewClient(s.TableName(t))
-	_, err := table.CreateTable(ctx, nil)
-	check(t, err)
-	_, err = table.AddEntity(ctx, entityOf("Sales", "1", `"Name":"Jones"`), nil)
-	check(t, err)
-	got, err := table.GetEntity(ctx, "Sales", "1", nil)
-	check(t, err)
+	check(t, assert.Err(table.CreateTable(ctx, nil)))
+	check(t, assert.Err(table.AddEntity(ctx, entityOf("Sales", "1", `"Name":"Jones"`), nil)))
+	got := harness.Must[aztables.GetEntityResponse](t)(table.GetEntity(ctx, "Sales", "1", nil))
 	wantText(t, string(got.Value), "Jones")
-	_, err = table.AddEntity(ctx, entityOf("Sales", "1", ""), nil)
+	_, err := table.AddEntity(ctx, entityOf("Sales", "1", ""), nil)
 	wantCode(t, err, 409, "EntityAlreadyExists")
 
 	queue := queuesOf(t, s).NewQueueClient(s.QueueName(t))
-	_, err = queue.Create(ctx, nil)
-	check(t, err)
-	_, err = queue.EnqueueMessage(ctx, "aGVsbG8=", nil)
-	check(t, err)
-	message, err := queue.DequeueMessage(ctx, nil)
-	check(t, err)
+	check(t, assert.Err(queue.Create(ctx, nil)))
+	check(t, assert.Err(queue.EnqueueMessage(ctx, "aGVsbG8=", nil)))
+	message := harness.Must[azqueue.DequeueMessagesResponse](t)(queue.DequeueMessage(ctx, nil))
 	if len(message.Messages) != 1 || *message.Messages[0].MessageText != "aGVsbG8=" {
 		t.Errorf("%v", message.Messages)
 	}
 
 	blobs, container := blobsOf(t, s), s.ContainerName(t)
-	_, err = blobs.CreateContainer(ctx, container, nil)
-	check(t, err)
-	_, err = blobs.UploadBuffer(ctx, container, "b", []byte("content"), nil)
-	check(t, err)
+	check(t, assert.Err(blobs.CreateContainer(ctx, container, nil)))
+	check(t, assert.Err(blobs.UploadBuffer(ctx, container, "b", []byte("content"), nil)))
 	buffer := make([]byte, 7)
 	if n, err := blobs.DownloadBuffer(ctx, container, "b", buffer, nil); err != nil || string(buffer[:n]) != "content" {
 		t.Errorf("%q, %v", buffer, err)
@@ -82,10 +76,8 @@ func TestSimulatorServesTablesQueuesAndBlobs(t *testing.T) {
 
 func TestSimulatorsAreApart(t *testing.T) {
 	a, b := storagetest.Simulator(t, nil), storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "fabrikam"})
-	_, err := tablesOf(t, a).CreateTable(t.Context(), "Employees", nil)
-	check(t, err)
-	page, err := tablesOf(t, b).NewListTablesPager(nil).NextPage(t.Context())
-	check(t, err)
+	check(t, assert.Err(tablesOf(t, a).CreateTable(t.Context(), "Employees", nil)))
+	page := harness.Must[aztables.ListTablesResponse](t)(tablesOf(t, b).NewListTablesPager(nil).NextPage(t.Context()))
 	if len(page.Tables) != 0 || !strings.Contains(b.String(), "fabrikam") || strings.Contains(fmt.Sprintf("%+v", b), b.AccountKey) {
 		t.Errorf("%v has %d tables", b, len(page.Tables))
 	}
@@ -99,31 +91,24 @@ func TestSimulatorClockAndChaos(t *testing.T) {
 		t.Errorf("it is %v", now)
 	}
 	tables := tablesOf(t, s)
+	check(t, assert.Err(tables.CreateTable(ctx, "Employees", nil)))
+	check(t, assert.Err(tables.DeleteTable(ctx, "Employees", nil)))
 	_, err := tables.CreateTable(ctx, "Employees", nil)
-	check(t, err)
-	_, err = tables.DeleteTable(ctx, "Employees", nil)
-	check(t, err)
-	_, err = tables.CreateTable(ctx, "Employees", nil)
 	wantCode(t, err, 409, "TableBeingDeleted")
 	s.Wait(time.Minute)
-	_, err = tables.CreateTable(ctx, "Employees", nil)
-	check(t, err)
+	check(t, assert.Err(tables.CreateTable(ctx, "Employees", nil)))
 
 	s.SetChaos(storagetest.Chaos{Busy: 1})
 	_, err = tables.CreateTable(ctx, "Departments", nil)
 	wantCode(t, err, 503, "ServerBusy")
 	s.SetChaos(storagetest.Chaos{})
-	_, err = tables.CreateTable(ctx, "Departments", nil)
-	check(t, err)
+	check(t, assert.Err(tables.CreateTable(ctx, "Departments", nil)))
 
 	free := storagetest.Simulator(t, &storagetest.SimulatorOptions{TableDeletion: -1, Chaos: storagetest.Chaos{Busy: 1}})
 	free.SetChaos(storagetest.Chaos{})
-	_, err = tablesOf(t, free).CreateTable(ctx, "Employees", nil)
-	check(t, err)
-	_, err = tablesOf(t, free).DeleteTable(ctx, "Employees", nil)
-	check(t, err)
-	_, err = tablesOf(t, free).CreateTable(ctx, "Employees", nil)
-	check(t, err)
+	check(t, assert.Err(tablesOf(t, free).CreateTable(ctx, "Employees", nil)))
+	check(t, assert.Err(tablesOf(t, free).DeleteTable(ctx, "Employees", nil)))
+	check(t, assert.Err(tablesOf(t, free).CreateTable(ctx, "Employees", nil)))
 }
 
 func TestChaosIsForTheSimulator(t *testing.T) {
@@ -158,14 +143,11 @@ func TestFaultsOnTheSimulator(t *testing.T) {
 		t.Run(c.fault.String(), func(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			table := tablesOf(t, s).NewClient("Employees")
-			_, err := table.CreateTable(t.Context(), nil)
-			check(t, err)
+			check(t, assert.Err(table.CreateTable(t.Context(), nil)))
 
 			once, _ := s.WithRetries(0).Faulty(storagetest.Once(storagetest.On(storagetest.InsertEntity, c.fault)))
-			_, err = tablesOf(t, once).NewClient("Employees").AddEntity(t.Context(), entityOf("p", "once", ""), nil)
-			if err == nil {
-				t.Error("the caller hears nothing of it")
-			}
+			_, err := tablesOf(t, once).NewClient("Employees").AddEntity(t.Context(), entityOf("p", "once", ""), nil)
+			assert.Error(t, err, "the caller hears nothing of it")
 			_, err = table.GetEntity(t.Context(), "p", "once", nil)
 			if (err == nil) != c.applied {
 				t.Errorf("applied: %v", err == nil)

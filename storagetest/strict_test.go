@@ -19,6 +19,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -138,9 +140,7 @@ func TestStrictRefusesWhatAzureRefuses(t *testing.T) {
 				if !errors.As(err, &answer) || answer.StatusCode != http.StatusBadRequest || answer.ErrorCode != c.code {
 					t.Errorf("answered %v, want 400 %s", err, c.code)
 				}
-				if inner.reached != 0 {
-					t.Error("the service saw the request")
-				}
+				assert.Equal(t, inner.reached, 0, "the service saw the request")
 			})
 		}
 	}
@@ -181,19 +181,15 @@ func TestStrictPassesTheRest(t *testing.T) {
 		inner := &lenient{}
 		s := strictTables(t, inner, address)
 		table := s.NewClient("Employees")
-		_, err := s.CreateTable(t.Context(), "Employees", nil)
-		check(t, err)
+		check(t, assert.Err(s.CreateTable(t.Context(), "Employees", nil)))
 		entity := entityOf("O'Brien", "", `"N@odata.type":"Edm.Int64","N":"1","Text":"größer"`)
-		_, err = table.AddEntity(t.Context(), entity, nil)
-		check(t, err)
+		check(t, assert.Err(table.AddEntity(t.Context(), entity, nil)))
 		if !strings.Contains(inner.body, "größer") || !strings.Contains(inner.body, "O'Brien") {
 			t.Errorf("%s arrived as %s", entity, inner.body)
 		}
-		_, err = table.DeleteEntity(t.Context(), "O'Brien", "", nil)
-		check(t, err)
-		_, err = table.NewListEntitiesPager(nil).NextPage(t.Context())
-		check(t, err)
-		_, err = table.SubmitTransaction(t.Context(), []aztables.TransactionAction{{ActionType: aztables.TransactionTypeAdd, Entity: entity}}, nil)
+		check(t, assert.Err(table.DeleteEntity(t.Context(), "O'Brien", "", nil)))
+		check(t, assert.Err(table.NewListEntitiesPager(nil).NextPage(t.Context())))
+		_, err := table.SubmitTransaction(t.Context(), []aztables.TransactionAction{{ActionType: aztables.TransactionTypeAdd, Entity: entity}}, nil)
 		check(t, err)
 		if !strings.Contains(inner.body, "größer") || inner.reached != 5 {
 			t.Errorf("%d requests, the last of them %s", inner.reached, inner.body)
@@ -207,9 +203,7 @@ func TestStrictPassesTheRest(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	req = httptest.NewRequest(http.MethodPost, "http://contoso.table.core.windows.net/T", io.MultiReader(bytes.NewReader(nil), failing{broken}))
-	if _, err := storagetest.Strict(inner).Do(req); err != broken {
-		t.Error(err)
-	}
+	assert.Equal(t, assert.Err(storagetest.Strict(inner).Do(req)), broken)
 }
 
 type failing struct{ err error }
@@ -229,8 +223,7 @@ func TestStrictKeepsTheNameOfADroppedTable(t *testing.T) {
 			check(t, err)
 			return ""
 		}
-		_, err := s.DeleteTable(t.Context(), "Employees", nil)
-		check(t, err)
+		check(t, assert.Err(s.DeleteTable(t.Context(), "Employees", nil)))
 		got := []string{create("Employees"), create("EMPLOYEES"), create("Employees2")}
 		time.Sleep(39 * time.Second)
 		got = append(got, create("Employees"))
@@ -248,23 +241,17 @@ func TestAzuriteIsStrict(t *testing.T) {
 	s := sharedAzurite(t)
 	tables, err := aztables.NewServiceClientFromConnectionString(s.ConnectionString, &aztables.ClientOptions{ClientOptions: s.ClientOptions})
 	check(t, err)
-	bare, err := aztables.NewServiceClientFromConnectionString(s.ConnectionString, nil)
-	check(t, err)
+	bare := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(s.ConnectionString, nil))
 	name := s.TableName(t)
-	_, err = tables.CreateTable(t.Context(), name, nil)
-	check(t, err)
+	check(t, assert.Err(tables.CreateTable(t.Context(), name, nil)))
 	bad := entityOf("p", "bad", `"a-b":"x"`)
-	if _, err := bare.NewClient(name).AddEntity(t.Context(), bad, nil); err != nil {
-		t.Errorf("Azurite itself: %v", err)
-	}
+	assert.NoError(t, assert.Err(bare.NewClient(name).AddEntity(t.Context(), bad, nil)), "Azurite itself")
 	var answer *azcore.ResponseError
 	if _, err := tables.NewClient(name).AddEntity(t.Context(), bad, nil); !errors.As(err, &answer) || answer.ErrorCode != "PropertyNameInvalid" {
 		t.Errorf("answered %v", err)
 	}
-	_, err = tables.NewClient(name).AddEntity(t.Context(), entityOf("p", "good", `"ab":"x"`), nil)
-	check(t, err)
+	check(t, assert.Err(tables.NewClient(name).AddEntity(t.Context(), entityOf("p", "good", `"ab":"x"`), nil)))
 	blobs, err := azblob.NewClientFromConnectionString(s.ConnectionString, &azblob.ClientOptions{ClientOptions: s.ClientOptions})
 	check(t, err)
-	_, err = blobs.CreateContainer(t.Context(), s.ContainerName(t), nil)
-	check(t, err)
+	check(t, assert.Err(blobs.CreateContainer(t.Context(), s.ContainerName(t), nil)))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -37,8 +39,7 @@ func keyRanges(t *testing.T, s *storagetest.Service, transactions bool) {
 		var got []string
 		pager := table.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter})
 		for pager.More() {
-			page, err := pager.NextPage(ctx)
-			check(t, err)
+			page := harness.Must[aztables.ListEntitiesResponse](t)(pager.NextPage(ctx))
 			for _, e := range page.Entities {
 				var entity aztables.EDMEntity
 				check(t, entity.UnmarshalJSON(e))
@@ -47,14 +48,9 @@ func keyRanges(t *testing.T, s *storagetest.Service, transactions bool) {
 		}
 		return strings.Join(got, " ")
 	}
-	if got := rows(""); got != "Legal's2 Legal's3 Sales1 Sales2" {
-		t.Errorf("all rows: %s", got)
-	}
-	if got := rows("RowKey eq '2' or RowKey eq '3'"); got != "Legal's2 Legal's3 Sales2" {
-		t.Errorf("filtered rows: %s", got)
-	}
-	_, err = table.GetEntity(ctx, "Sales", "2", nil)
-	check(t, err)
+	assert.Equal(t, rows(""), "Legal's2 Legal's3 Sales1 Sales2", "all rows")
+	assert.Equal(t, rows("RowKey eq '2' or RowKey eq '3'"), "Legal's2 Legal's3 Sales2", "filtered rows")
+	check(t, assert.Err(table.GetEntity(ctx, "Sales", "2", nil)))
 	_, err = table.GetEntity(ctx, "Sales", "3", nil)
 	wantCode(t, err, 403, "AuthorizationFailure")
 	_, err = table.DeleteEntity(ctx, "HR", "3", nil)
@@ -74,17 +70,14 @@ func keyRanges(t *testing.T, s *storagetest.Service, transactions bool) {
 	if transactions {
 		check(t, batch("1", "2"))
 	}
-	if err := batch("2", "3"); err == nil || !strings.Contains(err.Error(), "AuthorizationFailure") {
-		t.Errorf("a transaction that leaves the range: %v", err)
-	}
+	assert.ErrorContains(t, batch("2", "3"), "AuthorizationFailure", "a transaction that leaves the range")
 }
 
 // ranged is a client for a range of a table's keys, by a signature that is put together here: the SDK signs the range and
 // leaves it out of the address.
 func ranged(t *testing.T, s *storagetest.Service, table, spk, srk, epk, erk string) *aztables.Client {
 	t.Helper()
-	credential, err := aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey)
-	check(t, err)
+	credential := harness.Must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey))
 	sas, err := aztables.SASSignatureValues{
 		Protocol: aztables.SASProtocolHTTPSandHTTP, ExpiryTime: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), TableName: table,
 		Permissions:       aztables.SASPermissions{Read: true, Add: true, Update: true, Delete: true}.String(),

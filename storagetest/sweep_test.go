@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/toy"
 )
 
 // pair is an operation of the kind that sweeps are for: two rows that must become the same, by an intent that says
@@ -16,13 +19,13 @@ import (
 func pair(_ testing.TB, _ *Service) World {
 	return World{
 		Operate: func(ctx context.Context, s *Service) error {
-			if _, err := call(ctx, s, http.MethodPut, toyQueue+"/1", "new"); err != nil {
+			if _, err := toy.Call(ctx, &s.ClientOptions, http.MethodPut, toy.Queue+"/1", "new"); err != nil {
 				return err
 			}
 			return applyIntent(ctx, s)
 		},
 		Recover: func(ctx context.Context, s *Service) error {
-			if _, err := call(ctx, s, http.MethodGet, toyQueue+"/1", ""); err != nil {
+			if _, err := toy.Call(ctx, &s.ClientOptions, http.MethodGet, toy.Queue+"/1", ""); err != nil {
 				return nil
 			}
 			return applyIntent(ctx, s)
@@ -41,8 +44,8 @@ func applyIntent(ctx context.Context, s *Service) error {
 			return fmt.Errorf("row %s is %q: %w", name, got, err)
 		}
 	}
-	_, err := call(ctx, s, http.MethodDelete, toyQueue+"/1", "")
-	if err == errToy {
+	_, err := toy.Call(ctx, &s.ClientOptions, http.MethodDelete, toy.Queue+"/1", "")
+	if err == toy.ErrRefused {
 		return nil // it is gone: an earlier attempt was applied
 	}
 	return err
@@ -103,9 +106,7 @@ func TestSweepFindsACarelessOperation(t *testing.T) {
 		"alone: go test -run '^TestSwept$/^1-ReplaceEntity-NotSent-CallerGivesUp-no-retries$'",
 		fmt.Sprintf("sweep TestSwept: %d points, %d divergences (2 calls)", points, divergences),
 	} {
-		if !strings.Contains(said, want) {
-			t.Errorf("the log lacks %q", want)
-		}
+		assert.Contains(t, said, want, "the log")
 	}
 	for _, innocent := range []string{"0-ReplaceEntity-NotSent-CallerGivesUp-no-retries", "1-ReplaceEntity-DiesAfter-ProcessDies-no-retries",
 		"1-ReplaceEntity-NotSent-CallerGivesUp-sdk-retries", "1-ReplaceEntity-NotSent-CallerRetries-no-retries", "1-ReplaceEntity-DiesBefore-ProcessRestarts"} {
@@ -167,9 +168,9 @@ func TestSweepsThatCannotWork(t *testing.T) {
 	}{
 		"no operation":  {broken(func(w *World) { w.Operate = nil }), "needs Operate and Check"},
 		"no check":      {broken(func(w *World) { w.Check = nil }), "needs Operate and Check"},
-		"fails always":  {broken(func(w *World) { w.Operate = func(context.Context, *Service) error { return errToy } }), "fails without any fault"},
+		"fails always":  {broken(func(w *World) { w.Operate = func(context.Context, *Service) error { return toy.ErrRefused } }), "fails without any fault"},
 		"makes no call": {broken(func(w *World) { w.Operate = func(context.Context, *Service) error { return nil } }), "made no storage call"},
-		"never holds":   {broken(func(w *World) { w.Check = func(context.Context, *Service, Ending) error { return errToy } }), "does not even hold without any fault"},
+		"never holds":   {broken(func(w *World) { w.Check = func(context.Context, *Service, Ending) error { return toy.ErrRefused } }), "does not even hold without any fault"},
 		"panics": {broken(func(w *World) {
 			operate := w.Operate
 			w.Operate = func(ctx context.Context, s *Service) error {
@@ -238,9 +239,7 @@ func TestSweepCallers(t *testing.T) {
 			got = append(got, k)
 		}
 		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("%v: %q, want %q", caller, got, want)
-		}
+		assert.Slices(t, got, want, caller)
 	}
 }
 

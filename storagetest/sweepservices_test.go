@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -25,12 +26,9 @@ func TestSweepOnAzurite(t *testing.T) {
 // it is done right.
 func copied(hasIntent bool) func(t testing.TB, s *storagetest.Service) storagetest.World {
 	return func(t testing.TB, s *storagetest.Service) storagetest.World {
-		_, err := tablesOf(t, s).CreateTable(t.Context(), "Primary", nil)
-		check(t, err)
-		_, err = tablesOf(t, s).CreateTable(t.Context(), "Copies", nil)
-		check(t, err)
-		_, err = queuesOf(t, s).CreateQueue(t.Context(), "intents", nil)
-		check(t, err)
+		check(t, assert.Err(tablesOf(t, s).CreateTable(t.Context(), "Primary", nil)))
+		check(t, assert.Err(tablesOf(t, s).CreateTable(t.Context(), "Copies", nil)))
+		check(t, assert.Err(queuesOf(t, s).CreateQueue(t.Context(), "intents", nil)))
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error { return writeBoth(ctx, t, s, hasIntent) },
 			Recover: func(ctx context.Context, s *storagetest.Service) error { return workOff(ctx, t, s) },

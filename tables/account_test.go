@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -46,17 +46,11 @@ func TestAccountIdentity(t *testing.T) {
 	} {
 		for _, given := range []string{"", "contoso, restored"} {
 			a, err := tables.NewAccountWithSharedKey(tables.Endpoints{Table: endpoint}, "contoso", someKey, &tables.AccountOptions{Identity: given})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if a.Identity() != cmp.Or(given, want) {
-				t.Errorf("%s, with the option %q: %q", endpoint, given, a.Identity())
-			}
+			harness.Check(t, err)
+			assert.Equal(t, a.Identity(), cmp.Or(given, want), "%s, with the option %q", endpoint, given)
 		}
 	}
-	if (*tables.Account)(nil).Identity() != "" {
-		t.Error("a nil account has an identity")
-	}
+	assert.Equal(t, (*tables.Account)(nil).Identity(), "", "a nil account has an identity")
 }
 
 func TestAccountConnectionStrings(t *testing.T) {
@@ -150,12 +144,12 @@ func TestAccountMakersRefuse(t *testing.T) {
 	public := tables.AccountEndpoints("contoso")
 	var nilToken *tokens
 	for name, err := range map[string]error{
-		"nil credential":       second(tables.NewAccount(public, nil, nil)),
-		"typed nil credential": second(tables.NewAccount(public, nilToken, nil)),
-		"no endpoint":          second(tables.NewAccount(tables.Endpoints{Queue: public.Queue}, &tokens{}, nil)),
-		"bad key":              second(tables.NewAccountWithSharedKey(public, "contoso", "?", nil)),
-		"no sig":               second(tables.NewAccountWithSAS(public, "?sv=1", nil)),
-		"endpoint with query":  second(tables.NewAccountWithSAS(tables.Endpoints{Table: "https://t.test?sig=x"}, "sig=x", nil)),
+		"nil credential":       assert.Err(tables.NewAccount(public, nil, nil)),
+		"typed nil credential": assert.Err(tables.NewAccount(public, nilToken, nil)),
+		"no endpoint":          assert.Err(tables.NewAccount(tables.Endpoints{Queue: public.Queue}, &tokens{}, nil)),
+		"bad key":              assert.Err(tables.NewAccountWithSharedKey(public, "contoso", "?", nil)),
+		"no sig":               assert.Err(tables.NewAccountWithSAS(public, "?sv=1", nil)),
+		"endpoint with query":  assert.Err(tables.NewAccountWithSAS(tables.Endpoints{Table: "https://t.test?sig=x"}, "sig=x", nil)),
 	} {
 		if err == nil {
 			t.Errorf("%s is accepted", name)
@@ -164,8 +158,6 @@ func TestAccountMakersRefuse(t *testing.T) {
 		harness.WantKind(t, err, tables.ErrWiring)
 	}
 }
-
-func second[T any](_ T, err error) error { return err }
 
 // TestAccountEndpointsWithSlash: the slash at an endpoint's end is nothing that a request could be signed wrongly by.
 func TestAccountEndpointsWithSlash(t *testing.T) {
@@ -202,74 +194,46 @@ func useEverything(t *testing.T, a *tables.Account) {
 	table := harness.NewTable(t, a)
 	bags := table.Entities()
 	e := harness.Bag("O'Brien & Söhne", "50% of + x", "one")
-	if err := bags.Insert(ctx, e); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, bags.Insert(ctx, e))
 	e.Set("Text", tables.String("two"))
-	if err := bags.Replace(ctx, e); err != nil {
-		t.Fatal(err)
-	}
-	if err := bags.Merge(ctx, e); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, bags.Replace(ctx, e))
+	harness.Check(t, bags.Merge(ctx, e))
 	x := table.NewTransaction()
 	for _, row := range []string{"a'b", "c+d", "e%20f"} {
 		x.Upsert(harness.Bag(e.Key.Partition, row, row))
 	}
 	x.Delete(e)
-	if _, err := x.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(x.Commit(ctx)))
 	if text, _ := rowText(t, table, e.Key.Partition, "c+d"); text != "c+d" {
 		t.Errorf("row says %q", text)
 	}
 	var rows []string
 	for e, err := range bags.Query().Partition(e.Key.Partition).Where(tables.Ge("Text", "a'b")).PageSize(2).All(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		rows = append(rows, e.Key.Row)
 	}
-	if !slices.Equal(rows, []string{"a'b", "c+d", "e%20f"}) {
-		t.Errorf("query gives %q", rows)
-	}
+	assert.Slices(t, rows, []string{"a'b", "c+d", "e%20f"}, "query")
 	useClients(t, a)
-	if err := table.Drop(ctx); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, table.Drop(ctx))
 }
 
 // useClients uses the SDK's clients that the account gives back.
 func useClients(t *testing.T, a *tables.Account) {
 	t.Helper()
 	ctx := context.Background()
-	if _, err := a.TableService().NewListTablesPager(nil).NextPage(ctx); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, assert.Err(a.TableService().NewListTablesPager(nil).NextPage(ctx)))
 	queue := eventual.QueueService(a).NewQueueClient(storagetest.Open(t).QueueName(t))
-	if _, err := queue.Create(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := queue.EnqueueMessage(ctx, "aGVsbG8=", nil); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, assert.Err(queue.Create(ctx, nil)))
+	harness.Check(t, assert.Err(queue.EnqueueMessage(ctx, "aGVsbG8=", nil)))
 	answer := harness.Must[azqueue.DequeueMessagesResponse](t)(queue.DequeueMessage(ctx, nil))
 	if len(answer.Messages) != 1 || *answer.Messages[0].MessageText != "aGVsbG8=" {
 		t.Errorf("%d messages", len(answer.Messages))
 	}
-	if _, err := queue.Delete(ctx, nil); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, assert.Err(queue.Delete(ctx, nil)))
 	container := blobstorage.Container(a, storagetest.Open(t).ContainerName(t))
-	if _, err := container.Create(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := container.NewBlockBlobClient("b").UploadBuffer(ctx, []byte("hello"), nil); err != nil {
-		t.Error(err)
-	}
-	if _, err := container.Delete(ctx, nil); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, assert.Err(container.Create(ctx, nil)))
+	harness.Check(t, assert.Err(container.NewBlockBlobClient("b").UploadBuffer(ctx, []byte("hello"), nil)))
+	harness.Check(t, assert.Err(container.Delete(ctx, nil)))
 }
 
 func TestAccountWithoutOtherServices(t *testing.T) {
@@ -299,18 +263,11 @@ func TestAccountTokenCredential(t *testing.T) {
 	})}}
 	credential := &tokens{}
 	a := harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential, options))
-	_, err := a.Table("Contoso").Entities().Get(ctx, tables.Key{})
-	harness.WantKind(t, err, tables.ErrNotFound)
-	if _, err := eventual.QueueService(a).NewQueueClient("q").GetProperties(ctx, nil); err == nil {
-		t.Error("no error of the queue")
-	}
-	if _, err := blobstorage.Container(a, "c").GetProperties(ctx, nil); err == nil {
-		t.Error("no error of the container")
-	}
+	harness.WantKind(t, assert.Err(a.Table("Contoso").Entities().Get(ctx, tables.Key{})), tables.ErrNotFound)
+	assert.Error(t, assert.Err(eventual.QueueService(a).NewQueueClient("q").GetProperties(ctx, nil)), "no error of the queue")
+	assert.Error(t, assert.Err(blobstorage.Container(a, "c").GetProperties(ctx, nil)), "no error of the container")
 	for _, service := range []string{"table", "queue", "blob"} {
-		if got := seen["contoso."+service+".core.windows.net"]; got != "Bearer faketoken" {
-			t.Errorf("%s: Authorization is %q", service, got)
-		}
+		assert.Equal(t, seen["contoso."+service+".core.windows.net"], "Bearer faketoken", "%s: Authorization", service)
 	}
 	if a.Source() != "token credential" || a.Name() != "" || len(credential.scopes) == 0 {
 		t.Errorf("source %q, name %q, scopes %q", a.Source(), a.Name(), credential.scopes)
@@ -328,8 +285,7 @@ func TestAccountKeepsCallersOptions(t *testing.T) {
 	for range 2 {
 		a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", someKey, options))
 		calls, attempts = 0, 0
-		_, err := a.Table("Contoso").Entities().Get(context.Background(), tables.Key{})
-		harness.WantKind(t, err, tables.ErrNotFound)
+		harness.WantKind(t, assert.Err(a.Table("Contoso").Entities().Get(context.Background(), tables.Key{})), tables.ErrNotFound)
 		if calls != 1 || attempts != 1 {
 			t.Errorf("policies ran %d and %d times", calls, attempts)
 		}
@@ -387,21 +343,13 @@ func FuzzConnectionString(f *testing.F) {
 func TestSignBlob(t *testing.T) {
 	account := func(a *tables.Account, err error) *tables.Account {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		return a
 	}
 	endpoints := tables.AccountEndpoints("contoso")
 	shared := account(tables.NewAccountWithSharedKey(endpoints, "contoso", someKey, nil))
-	address, err := blobstorage.Sign(t.Context(), shared, "photos", "Employees/Photo/a b", time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := harness.Must[string](t)(blobstorage.Sign(t.Context(), shared, "photos", "Employees/Photo/a b", time.Now().Add(time.Hour)))
+	u := harness.Must[*url.URL](t)(url.Parse(address))
 	q := u.Query()
 	if u.Scheme != "https" || u.Host != "contoso.blob.core.windows.net" || q.Get("spr") != "https" || q.Get("sp") != "r" || q.Get("sr") != "b" || q.Get("se") == "" || q.Get("sig") == "" {
 		t.Errorf("the address is %s", address)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -84,8 +85,6 @@ func TestAccountFromEnvNeedsCredential(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_AUTH_MODE", "login")
 	for _, options := range []*tables.AccountOptions{nil, {}, {Credential: (*anyToken)(nil)}} {
 		_, err := tables.NewAccountFromEnv(options)
-		if e := harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(e.Error(), "AccountOptions.Credential") {
-			t.Error(e)
-		}
+		assert.Contains(t, harness.WantKind(t, err, tables.ErrWiring).Error(), "AccountOptions.Credential")
 	}
 }

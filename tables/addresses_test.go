@@ -16,6 +16,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -91,9 +92,7 @@ func useHostileAddresses(t *testing.T, a *tables.Account) {
 
 	// The SDK's own address. Without the quotes, which the SDK stores doubled.
 	key := strings.ReplaceAll(unescapedCharacters, "'", "")
-	if err := table.Entities().Upsert(ctx, harness.Row(key, key)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, table.Entities().Upsert(ctx, harness.Row(key, key)))
 	harness.Must[aztables.GetEntityResponse](t)(table.Client().GetEntity(ctx, key, key, nil))
 
 	service := storagetest.Open(t)
@@ -101,12 +100,10 @@ func useHostileAddresses(t *testing.T, a *tables.Account) {
 	blob := container.NewBlockBlobClient(unescapedCharacters + "/$&+=:@")
 	queue := eventual.QueueService(a).NewQueueClient(service.QueueName(t))
 	for i, err := range []error{
-		second(container.Create(ctx, nil)), second(blob.UploadBuffer(ctx, []byte("x"), nil)), second(blob.GetProperties(ctx, nil)),
-		second(queue.Create(ctx, nil)), second(queue.EnqueueMessage(ctx, "x", nil)), second(queue.DequeueMessage(ctx, nil)),
+		assert.Err(container.Create(ctx, nil)), assert.Err(blob.UploadBuffer(ctx, []byte("x"), nil)), assert.Err(blob.GetProperties(ctx, nil)),
+		assert.Err(queue.Create(ctx, nil)), assert.Err(queue.EnqueueMessage(ctx, "x", nil)), assert.Err(queue.DequeueMessage(ctx, nil)),
 	} {
-		if err != nil {
-			t.Errorf("request %d to a container and a queue: %v", i, err)
-		}
+		assert.NoError(t, err, "request %d to a container and a queue", i)
 	}
 }
 
@@ -126,8 +123,6 @@ func checkPaths(t *testing.T, sent []string, endpoints tables.Endpoints) {
 	}
 	all := strings.Join(sent, "\n")
 	for _, want := range []string{"(PartitionKey='%2525%2050%25%20a%2Bb%26c%3Dd%3Ae%40f%24g%21h%2Ai", "/%2525%2050%25%20a%2Bb%26c%3Dd%3Ae%40f%24g%21h%2Ai", "%2F%24%26%2B%3D%3A%40"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no request has %s in its path", want)
-		}
+		assert.Contains(t, all, want, "the paths")
 	}
 }

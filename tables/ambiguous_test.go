@@ -23,9 +23,7 @@ type concurrentWrite struct {
 func concurrentWrites() []concurrentWrite {
 	ctx := context.Background()
 	overwrite := func(t *testing.T, table *tables.Table, key tables.Key) {
-		if err := table.Entities().Upsert(ctx, harness.Bag(key.Partition, key.Row, "concurrent writer's")); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, table.Entities().Upsert(ctx, harness.Bag(key.Partition, key.Row, "concurrent writer's")))
 	}
 	remove := func(t *testing.T, table *tables.Table, key tables.Key) {
 		if err := table.Entities().DeleteUnconditional(ctx, key); err != nil && !errors.Is(err, tables.ErrNotFound) {
@@ -145,9 +143,7 @@ func runCell(t *testing.T, c cell, partition string, plain, table *tables.Table,
 	old := map[string]*tables.Entity{}
 	for _, row := range c.trial.old {
 		e := harness.Bag(partition, row, "old")
-		if err := plain.Entities().Insert(ctx, e); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, plain.Entities().Insert(ctx, e))
 		old[row] = e
 	}
 	var after func()

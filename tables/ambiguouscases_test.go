@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -46,29 +47,21 @@ func TestAmbiguousEchoes(t *testing.T) {
 	})
 	t.Run("replace meets another version", func(t *testing.T) {
 		e := harness.Bag("replace", "r", "old")
-		if err := concurrentWrites.Insert(ctx, e); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, concurrentWrites.Insert(ctx, e))
 		f.arm(func() { concurrentWrites.Upsert(ctx, harness.Bag("replace", "r", "concurrent writer's")) }, faultLost)
 		harness.WantKind(t, table.Replace(ctx, e), tables.ErrUnknownOutcome)
 	})
 	t.Run("replace meets nothing", func(t *testing.T) {
 		e := harness.Bag("replace", "s", "old")
-		if err := concurrentWrites.Insert(ctx, e); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, concurrentWrites.Insert(ctx, e))
 		f.arm(func() { concurrentWrites.DeleteUnconditional(ctx, e.Key) }, faultLost)
 		wantUnknown(t, table.Replace(ctx, e), "ResourceNotFound")
 	})
 	t.Run("delete meets nothing", func(t *testing.T) {
 		e := harness.Bag("delete", "r", "old")
-		if err := concurrentWrites.Insert(ctx, e); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, concurrentWrites.Insert(ctx, e))
 		f.arm(nil, faultLost)
-		if err := table.Delete(ctx, e); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, table.Delete(ctx, e))
 	})
 	t.Run("one row proves a transaction", func(t *testing.T) {
 		f.arm(func() { concurrentWrites.Upsert(ctx, harness.Bag("proof", "a", "concurrent writer's")) }, faultLost)
@@ -154,9 +147,7 @@ func TestAmbiguousContext(t *testing.T) {
 		old := map[string]*tables.Entity{}
 		for _, row := range tr.old {
 			old[row] = harness.Bag(partition, row, "old")
-			if err := plain.Entities().Insert(context.Background(), old[row]); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, plain.Entities().Insert(context.Background(), old[row]))
 		}
 		a, f := faultyAccount(t, 3)
 		table := a.Table(plain.Name())
@@ -249,9 +240,7 @@ func TestAmbiguousPolicies(t *testing.T) {
 		} {
 			a, _ := faultyAccount(t, retries, m)
 			e := harness.Bag(name, string('a'+rune(retries+1)), "ours")
-			if err := a.Table(plain.Name()).Entities().Insert(context.Background(), e); err != nil {
-				t.Errorf("%s, %d retries: %v", name, retries, err)
-			}
+			assert.NoError(t, a.Table(plain.Name()).Entities().Insert(context.Background(), e), "%s, %d retries", name, retries)
 			if text, etag := rowText(t, plain, e.Key.Partition, e.Key.Row); text != "ours" || etag != e.ETag {
 				t.Errorf("%s, %d retries: row says %q, ETag %q, ours is %q", name, retries, text, etag, e.ETag)
 			}

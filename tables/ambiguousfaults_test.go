@@ -275,9 +275,7 @@ func rowText(t testing.TB, table *tables.Table, partition, row string) (text str
 	if errors.Is(err, tables.ErrNotFound) {
 		return "", ""
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	text, _ = e.Get("Text").Text()
 	return text, e.ETag
 }

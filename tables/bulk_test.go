@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,9 +19,7 @@ func position(t testing.TB, r tables.Report) int64 {
 		return 0
 	}
 	n, err := strconv.ParseInt(r.Resume, 10, 64)
-	if err != nil {
-		t.Errorf("Resume is %q", r.Resume)
-	}
+	assert.NoError(t, err, "Resume is %q", r.Resume)
 	return n
 }
 
@@ -31,9 +30,7 @@ func TestBulkRefusesOtherTokens(t *testing.T) {
 		_, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(3, 1), &tables.BulkOptions{Resume: token})
 		harness.WantKind(t, err, tables.ErrInvalid)
 	}
-	if n := harness.CountRows(t, table); n != 0 {
-		t.Errorf("%d rows are stored", n)
-	}
+	assert.Equal(t, harness.CountRows(t, table), 0, "rows stored")
 }
 
 func TestBulkPacksTransactions(t *testing.T) {
@@ -46,9 +43,7 @@ func TestBulkPacksTransactions(t *testing.T) {
 			}
 			last = p
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	// 7 partitions of 293 or 292 rows: 3 transactions each.
 	if done.Written != 2050 || done.Rows != 2050 || done.Transactions != 21 || position(t, last) != 2050 || done.Resume != "" {
 		t.Fatalf("%+v", done)
@@ -67,16 +62,12 @@ func TestBulkResumesWhereItStopped(t *testing.T) {
 				cancel()
 			}
 		}})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("error is %v", err)
-	}
+	assert.ErrorIs(assert.Fatal(t), err, context.Canceled)
 	if position(t, stopped) >= 1500 || stopped.Written < 300 {
 		t.Fatalf("%+v", stopped)
 	}
 	done, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(1500, 5), &tables.BulkOptions{Resume: stopped.Resume, SkipExisting: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	if done.Resume != "" || done.Written+done.Unchanged+position(t, stopped) != 1500 || harness.CountRows(t, table) != 1500 {
 		t.Fatalf("%+v after %+v, stored %d", done, stopped, harness.CountRows(t, table))
 	}
@@ -93,13 +84,9 @@ func TestBulkRepeatedRowsKeepTheirOrder(t *testing.T) {
 			}
 		}
 	}
-	if _, err := table.Entities().BulkNonAtomic(context.Background(), rows, &tables.BulkOptions{Verb: tables.BulkUpsert}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(context.Background(), rows, &tables.BulkOptions{Verb: tables.BulkUpsert})))
 	for e, err := range table.Entities().Query().Partition("p").All(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if n, _ := e.Get("N").Int(); n < 470 {
 			t.Fatalf("row %s holds %d, an earlier write", e.Key.Row, n)
 		}
@@ -112,17 +99,11 @@ func TestBulkFailsWithTheEntity(t *testing.T) {
 	_, err := table.Entities().BulkNonAtomic(context.Background(), func(yield func(*tables.Entity, error) bool) {
 		yield(nil, bad)
 	}, nil)
-	if !errors.Is(err, bad) {
-		t.Fatalf("error is %v", err)
-	}
-	if _, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(10, 1), nil); err != nil {
-		t.Fatal(err)
-	}
+	assert.ErrorIs(assert.Fatal(t), err, bad)
+	harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(context.Background(), harness.Bags(10, 1), nil)))
 	_, err = table.Entities().BulkNonAtomic(context.Background(), harness.Bags(10, 1), nil)
 	e := harness.WantKind(t, err, tables.ErrExists)
-	if e.Key.Row != "000000" {
-		t.Fatalf("%+v", e)
-	}
+	assert.Equal(assert.Fatal(t), e.Key.Row, "000000", "%+v", e)
 	_, err = table.Entities().BulkNonAtomic(context.Background(), func(yield func(*tables.Entity, error) bool) {
 		yield(&tables.Entity{Key: tables.Key{Partition: "a/b"}}, nil)
 	}, nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -80,9 +81,7 @@ func stores[V any](t *testing.T, v V, want tables.Value) {
 		t.Errorf("%T: %v", v, err)
 		return
 	}
-	if d := equal(in, out); d != "" {
-		t.Errorf("%T was read back as another:\n%s", v, d)
-	}
+	assert.NoDiff(t, equal(in, out), "%T was read back as another", v)
 }
 
 func TestCodecTypes(t *testing.T) {
@@ -154,9 +153,7 @@ func encodeError[V any](t *testing.T, v V) string {
 	codec := harness.Must[*tables.Codec[one[V]]](t)(tables.NewCodec[one[V]]())
 	_, err := codec.Encode(&one[V]{v})
 	harness.WantKind(t, err, tables.ErrInvalid)
-	if !strings.Contains(err.Error(), "V") {
-		t.Errorf("the error does not name the field: %v", err)
-	}
+	assert.Contains(t, err.Error(), "V", "the error does not name the field")
 	return err.Error()
 }
 
@@ -265,13 +262,9 @@ func TestCodecNames(t *testing.T) {
 	in := named{Plain: "1", Tagged: "2", Options: "3", Both: "4", Left: "5", hidden: "6", Foreign: "7"}
 	want := tables.Properties{property("Plain", tables.String("1")), property("Other", tables.String("2")), property("Options", tables.String("3")), property("Größe", tables.String("4")), property("Foreign", tables.String("7"))}
 	got := harness.Must[tables.Properties](t)(codec.Encode(&in))
-	if d := equal(want, got); d != "" {
-		t.Error(d)
-	}
+	assert.NoDiff(t, equal(want, got))
 	names := []string{"Plain", "Other", "Options", "Größe", "Foreign"}
-	if d := equal(names, codec.PropertyNames()); d != "" {
-		t.Error(d)
-	}
+	assert.NoDiff(t, equal(names, codec.PropertyNames()))
 	out := named{Left: "kept", hidden: "kept"}
 	if err := codec.Decode(append(got, property("Left", tables.String("no")), property("hidden", tables.String("no")), property("unknown", tables.Int32(1))), &out); err != nil {
 		t.Fatal(err)
@@ -296,21 +289,13 @@ func TestCodecOmits(t *testing.T) {
 		Map    payload    `table:",json,omitzero"`
 	}
 	codec := harness.Must[*tables.Codec[omitting]](t)(tables.NewCodec[omitting]())
-	if got := harness.Must[tables.Properties](t)(codec.Encode(&omitting{Bytes: []byte{}, List: []string{}})); len(got) != 0 {
-		t.Errorf("the zero value is stored as %v", got)
-	}
+	assert.Len(t, harness.Must[tables.Properties](t)(codec.Encode(&omitting{Bytes: []byte{}, List: []string{}})), 0, "the zero value, stored")
 	in := omitting{"a", 1, []byte{1}, true, new(0), time.Unix(0, 0), new(time.Unix(1, 0)), uuid.Max, netip.IPv4Unspecified(), []string{"x"}, payload{Lines: []string{"y"}}}
 	got := harness.Must[tables.Properties](t)(codec.Encode(&in))
-	if len(got) != reflect.TypeFor[omitting]().NumField() {
-		t.Errorf("%d properties", len(got))
-	}
+	assert.Equal(t, len(got), reflect.TypeFor[omitting]().NumField(), "properties")
 	var out omitting
-	if err := codec.Decode(got, &out); err != nil {
-		t.Fatal(err)
-	}
-	if d := equal(in, out); d != "" {
-		t.Error(d)
-	}
+	harness.Check(t, codec.Decode(got, &out))
+	assert.NoDiff(t, equal(in, out))
 }
 
 func TestCodecJSON(t *testing.T) {
@@ -327,23 +312,15 @@ func TestCodecJSON(t *testing.T) {
 	for _, v := range []packed{in, {}} {
 		got := harness.Must[tables.Properties](t)(codec.Encode(&v))
 		for _, p := range got {
-			if p.Value.Type() != tables.TypeString {
-				t.Errorf("%s is stored as %s", p.Name, p.Value.Type())
-			}
+			assert.Equal(t, p.Value.Type(), tables.TypeString, "the stored type of %s", p.Name)
 		}
 		var out packed
-		if err := codec.Decode(got, &out); err != nil {
-			t.Fatal(err)
-		}
-		if d := equal(v, out); d != "" {
-			t.Error(d)
-		}
+		harness.Check(t, codec.Decode(got, &out))
+		assert.NoDiff(t, equal(v, out))
 	}
 	in.Any = make(chan int)
 	_, err := codec.Encode(&in)
-	if e := harness.WantKind(t, err, tables.ErrInvalid); !strings.Contains(e.Error(), "Any") {
-		t.Error(e)
-	}
+	assert.Contains(t, harness.WantKind(t, err, tables.ErrInvalid).Error(), "Any")
 }
 
 // sample is one value of each type; what it holds must not be in an error.

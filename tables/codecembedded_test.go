@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -51,13 +52,9 @@ func TestCodecEmbedded(t *testing.T) {
 	got := harness.Must[tables.Properties](t)(codec.Encode(&in))
 	want := tables.Properties{property("Created", harness.Must[tables.Value](t)(tables.DateTime(created))), property("Low", tables.String("low")),
 		property("Depth", tables.Int64(3)), property("Width", tables.Int64(2)), property("Name", tables.String("name"))}
-	if d := equal(want, got); d != "" {
-		t.Fatal(d)
-	}
+	assert.NoDiff(assert.Fatal(t), equal(want, got))
 	var out flat
-	if err := codec.Decode(got, &out); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, codec.Decode(got, &out))
 	if out.Name != "name" || out.Deep == nil || out.Depth != 3 || out.Deep.Name != "" || out.Low != "low" || !out.Created.Equal(created) {
 		t.Errorf("%+v", out)
 	}
@@ -79,9 +76,7 @@ func TestCodecEmbeddedPointers(t *testing.T) {
 	harness.WantKind(t, view.Insert(ctx, &pointers{Own: "x"}), tables.ErrInvalid)
 	harness.WantKind(t, view.Replace(ctx, &pointers{Own: "x"}), tables.ErrInvalid)
 	in := &pointers{Keys: &Keys{"p", "r"}, Middle: &Middle{Width: 2}, Own: "x"}
-	if err := view.Insert(ctx, in); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, view.Insert(ctx, in))
 	if in.Base == nil || in.ETag == "" {
 		t.Error("the insert left no ETag")
 	}
@@ -90,17 +85,13 @@ func TestCodecEmbeddedPointers(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	got.Deep = &Deep{Name: "deep"}
-	if err := view.Replace(ctx, got); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, view.Replace(ctx, got))
 	harness.WantKind(t, view.Replace(ctx, in), tables.ErrConflict)
 	got = harness.Must[*pointers](t)(view.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	if got.Deep == nil || got.Name != "deep" {
 		t.Errorf("%+v", got)
 	}
-	if err := view.Delete(ctx, got); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, view.Delete(ctx, got))
 }
 
 func TestCodecRefusesEmbedded(t *testing.T) {
@@ -134,9 +125,7 @@ func TestCodecEmbeddedWhole(t *testing.T) {
 	at := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	got := harness.Must[tables.Properties](t)(codec.Encode(&whole{Time: at, Deep: Deep{"n", 1}, Middle: Middle{Width: 3}}))
 	want := tables.Properties{property("Time", harness.Must[tables.Value](t)(tables.DateTime(at))), property("Address", tables.String(`{"Name":"n","Depth":1}`))}
-	if d := equal(want, got); d != "" {
-		t.Error(d)
-	}
+	assert.NoDiff(t, equal(want, got))
 }
 
 type version1 struct {
@@ -164,17 +153,11 @@ func TestOlderBuildLosesNothing(t *testing.T) {
 	newer := harness.Must[*tables.Rows[version2]](t)(tables.RowsOf[version2](table))
 	older := harness.Must[*tables.Rows[version1]](t)(tables.RowsOf[version1](table))
 	written := &version2{PartitionKey: "p", RowKey: "r", Name: "Jones", Salary: 1<<53 + 1, Born: time.Date(1970, 1, 1, 0, 0, 0, 100, time.UTC), Whole: 3, Photo: []byte{}}
-	if err := newer.Insert(ctx, written); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, newer.Insert(ctx, written))
 	old := harness.Must[*version1](t)(older.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
-	if len(old.Rest) != 4 {
-		t.Fatalf("the rest is %v", old.Rest)
-	}
+	assert.Len(assert.Fatal(t), old.Rest, 4, "the rest")
 	old.Name = "Smith"
-	if err := older.Replace(ctx, old); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, older.Replace(ctx, old))
 	harness.WantKind(t, newer.Replace(ctx, written), tables.ErrConflict)
 	read := harness.Must[*version2](t)(newer.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	if read.Name != "Smith" || read.Salary != written.Salary || !read.Born.Equal(written.Born) || read.Whole != 3 || read.Photo == nil || len(read.Photo) != 0 {
@@ -189,7 +172,5 @@ func TestOlderBuildLosesNothing(t *testing.T) {
 		harness.WantKind(t, older.Replace(ctx, old), tables.ErrInvalid)
 	}
 	old.Rest = map[string]tables.Value{"Gone": {}}
-	if err := older.Replace(ctx, old); err != nil {
-		t.Errorf("a null in the rest: %v", err)
-	}
+	assert.NoError(t, older.Replace(ctx, old), "a null in the rest")
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -59,13 +59,8 @@ func writeBack(t *testing.T, e *tables.Entity) {
 		}
 		return
 	}
-	got, err := bags.Get(ctx, e.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(got.Properties, e.Properties) {
-		t.Fatalf("%+v was read back as %+v", e.Properties, got.Properties)
-	}
+	got := harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
+	assert.Slices(assert.Fatal(t), got.Properties, e.Properties, "read back")
 }
 
 // FuzzValues writes any text, number and name: refused, or read back equal.
@@ -83,13 +78,8 @@ func FuzzValues(f *testing.F) {
 			}
 			return
 		}
-		got, err := bags.Get(ctx, e.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(got.Properties, e.Properties) {
-			t.Fatalf("%#v was read back as %#v", e.Properties, got.Properties)
-		}
+		got := harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
+		assert.Slices(assert.Fatal(t), got.Properties, e.Properties, "read back")
 		if _, err := bags.Query().Where(tables.Eq("PartitionKey", partition), tables.Eq(name, text)).Plan(); err != nil {
 			t.Fatalf("no filter for what could be written: %.300v", strings.ToValidUTF8(err.Error(), "?"))
 		}

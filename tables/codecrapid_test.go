@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -69,10 +70,7 @@ func drawValue(t *rapid.T, label string) tables.Value {
 	case 5:
 		return tables.Double(drawFloat(t, label))
 	case 6:
-		v, err := tables.DateTime(drawTime(t, label))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := assert.Must[tables.Value](t)(tables.DateTime(drawTime(t, label)))
 		return v
 	}
 	return tables.GUID(drawGUID(t, label))
@@ -97,13 +95,8 @@ func TestBagsRoundTripProperty(t *testing.T) {
 			name := rapid.StringMatching(`[A-Za-z_äß日][A-Za-z0-9_é]{0,20}`).Draw(t, "name")
 			e.Set(fmt.Sprintf("%s%d", name, i), drawValue(t, name))
 		}
-		if err := bags.Upsert(ctx, e); err != nil {
-			t.Fatal(err)
-		}
-		got, err := bags.Get(ctx, e.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, bags.Upsert(ctx, e))
+		got := assert.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
 		page, err := bags.Query().Partition(e.Key.Partition).Page(ctx, "")
 		if err != nil || len(page.Items) != 2 {
 			t.Fatalf("%d items, %v", len(page.Items), err)
@@ -179,18 +172,11 @@ func TestStructsRoundTripProperty(t *testing.T) {
 	view := harness.Must[*tables.Rows[everything]](t)(tables.RowsOf[everything](harness.InProcess(t, echo()).Table("Employees")))
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawEverything(t)
-		if err := view.Upsert(ctx, v); err != nil {
-			t.Fatal(err)
-		}
-		got, err := view.Get(ctx, tables.Key{Partition: v.PartitionKey, Row: v.RowKey})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, view.Upsert(ctx, v))
+		got := assert.Must[*everything](t)(view.Get(ctx, tables.Key{Partition: v.PartitionKey, Row: v.RowKey}))
 		if v.ETag == "" || got.ETag != v.ETag {
 			t.Fatalf("ETag %q, written %q", got.ETag, v.ETag)
 		}
-		if d := equal(v, got); d != "" {
-			t.Fatal(d)
-		}
+		assert.NoDiff(assert.Fatal(t), equal(v, got))
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -288,9 +289,7 @@ func TestUnexpectedStatuses(t *testing.T) {
 			if status >= 400 && status < 500 && status != http.StatusRequestTimeout || status == http.StatusNotImplemented || err == nil || !c.write {
 				continue
 			}
-			if !errors.Is(err, tables.ErrUnknownOutcome) {
-				t.Errorf("%s: status %d: %v, want ErrUnknownOutcome", c.name, status, err)
-			}
+			assert.ErrorIs(t, err, tables.ErrUnknownOutcome, "%s: status %d", c.name, status)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -110,21 +111,14 @@ func keyRoundTrip(t *testing.T, table *tables.Table, key tables.Key) {
 		t.Fatalf("the query found %d rows", len(page.Items))
 	}
 	got.Set("N", tables.Int32(2))
-	if err := bags.Replace(ctx, got); err != nil {
-		t.Fatal(err)
-	}
-	if err := bags.Merge(ctx, got); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, bags.Replace(ctx, got))
+	harness.Check(t, bags.Merge(ctx, got))
 	if harness.OnAzurite(t) && azuriteMisreads(key) {
-		if err := bags.Delete(ctx, got); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, bags.Delete(ctx, got))
 	} else {
 		transactionRoundTrip(t, table, got)
 	}
-	_, err := bags.Get(ctx, key)
-	harness.WantKind(t, err, tables.ErrNotFound)
+	harness.WantKind(t, assert.Err(bags.Get(ctx, key)), tables.ErrNotFound)
 }
 
 // azuriteMisreads reports whether Azurite takes the wrong keys out of an address in a transaction: it looks for the
@@ -191,9 +185,7 @@ func TestKeysThatLookAlike(t *testing.T) {
 	}
 	for i, row := range alike {
 		got := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: row}))
-		if got.Get("N") != tables.Int32(int32(i)) {
-			t.Errorf("%q is another row", row)
-		}
+		assert.Equal(t, got.Get("N"), tables.Int32(int32(i)), "%q is another row", row)
 		page := harness.Must[tables.Page[tables.Entity]](t)(table.Entities().Query().Partition("p").Row(row).Select("N").Page(ctx, ""))
 		if len(page.Items) != 1 || page.Items[0].Get("N") != tables.Int32(int32(i)) {
 			t.Errorf("a query for %q finds %d rows", row, len(page.Items))

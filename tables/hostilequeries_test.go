@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -20,9 +21,7 @@ func rows(t testing.TB, q tables.Query[tables.Entity]) []string {
 	t.Helper()
 	found := []string{}
 	for e, err := range q.All(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		found = append(found, e.Key.Row)
 	}
 	return found
@@ -36,9 +35,7 @@ func fill(t testing.TB, table *tables.Table, entities []*tables.Entity) {
 		for _, e := range chunk {
 			x.Insert(e)
 		}
-		if _, err := x.Commit(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, assert.Err(x.Commit(context.Background())))
 	}
 }
 
@@ -102,9 +99,7 @@ func TestHostileFiltersFindExactlyTheirRows(t *testing.T) {
 				"range":  bags.Query().Partition("p").Where(tables.Eq("RowKey", want[0]), tables.Eq(name, v.value)),
 			} {
 				plan := harness.Must[tables.Plan](t)(q.Plan())
-				if got := rows(t, q); !slices.Equal(got, want) {
-					t.Errorf("%s %s, sent as %q, found %q, want %q", what, name, plan.Filter, got, want)
-				}
+				assert.Slices(t, rows(t, q), want, "%s %s, sent as %q, found", what, name, plan.Filter)
 			}
 		}
 	}
@@ -125,9 +120,7 @@ func TestQuotesInKeyFilters(t *testing.T) {
 			"Rows":      bags.Query().Partition(key).Where(tables.Ge("RowKey", key), tables.Le("RowKey", key)),
 			"Filter":    bags.Query().Filter("PartitionKey eq '" + strings.ReplaceAll(key, "'", "''") + "'"),
 		} {
-			if got := rows(t, q); !slices.Equal(got, []string{key}) {
-				t.Errorf("%s of %q found %q", what, key, got)
-			}
+			assert.Slices(t, rows(t, q), []string{key}, "%s of %q found", what, key)
 		}
 	}
 }

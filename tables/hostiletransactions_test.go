@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -79,9 +80,7 @@ func TestTransactionsOfOneAndOfAHundred(t *testing.T) {
 			x.Insert(harness.Row("p", fmt.Sprintf("%d of %d", i, n), property("N", tables.Int32(int32(i)))))
 		}
 		etags := harness.Must[[]azcore.ETag](t)(x.Commit(ctx))
-		if made := requests.Load() - before; made != 1 {
-			t.Errorf("%d operations made %d requests", n, made)
-		}
+		assert.Equal(t, requests.Load()-before, 1, "%d operations: requests", n)
 		if len(etags) != n {
 			t.Fatalf("%d ETags of %d operations", len(etags), n)
 		}
@@ -96,9 +95,7 @@ func TestTransactionsOfOneAndOfAHundred(t *testing.T) {
 			x.DeleteUnconditional(tables.Key{Partition: "p", Row: fmt.Sprintf("%d of %d", i, n)})
 		}
 		for _, etag := range harness.Must[[]azcore.ETag](t)(x.Commit(ctx)) {
-			if etag != "" {
-				t.Errorf("a delete has the ETag %q", etag)
-			}
+			assert.Equal(t, etag, "", "the ETag of a delete")
 		}
 	}
 }
@@ -108,9 +105,7 @@ func TestFailureInEveryPlace(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))
 	there := harness.Row("p", "there", property("N", tables.Int32(1)))
-	if err := table.Entities().Insert(ctx, there); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, table.Entities().Insert(ctx, there))
 	stale := there.Clone()
 	stale.ETag = `W/"datetime'2001-01-01T00%3A00%3A00.0000000Z'"`
 	for _, c := range []struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -132,12 +133,8 @@ func TestLargestEntitiesRoundTrip(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			got := roundTrip(t, table, harness.Row("p", "r", properties...))
-			if err := table.Entities().Replace(ctx, got); err != nil {
-				t.Fatal(err)
-			}
-			if err := table.Entities().Delete(ctx, got); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, table.Entities().Replace(ctx, got))
+			harness.Check(t, table.Entities().Delete(ctx, got))
 		})
 	}
 }
@@ -155,14 +152,10 @@ func TestLongestForeignStringsRoundTrip(t *testing.T) {
 	x := table.NewTransaction()
 	x.Insert(e)
 	x.Insert(harness.Row("p", "beside"))
-	if _, err := x.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(x.Commit(ctx)))
 	got := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, e.Key))
 	for _, p := range e.Properties {
-		if got.Get(p.Name) != p.Value {
-			t.Errorf("property %s was not read back equal", p.Name)
-		}
+		assert.Equal(t, got.Get(p.Name), p.Value, "property %s was not read back equal", p.Name)
 	}
 }
 
@@ -196,27 +189,19 @@ func TestHostileValuesRoundTrip(t *testing.T) {
 	for i, v := range values {
 		x.Insert(harness.Row("q", fmt.Sprint(i), property("V", v)))
 	}
-	if _, err := x.Commit(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(x.Commit(context.Background())))
 	for i, v := range values {
 		got := harness.Must[*tables.Entity](t)(table.Entities().Get(context.Background(), tables.Key{Partition: "q", Row: fmt.Sprint(i)}))
-		if got.Get("V") != v {
-			t.Errorf("%#v was read back from a transaction as %#v", v, got.Get("V"))
-		}
+		assert.Equal(t, got.Get("V"), v, "read back")
 	}
-	if date("2024-05-06T12:00:00+02:00") != date("2024-05-06T10:00:00Z") {
-		t.Error("12:00+02:00 is not 10:00Z")
-	}
+	assert.Equal(t, date("2024-05-06T12:00:00+02:00"), date("2024-05-06T10:00:00Z"), "12:00+02:00 is not 10:00Z")
 }
 
 // TestNegativeZero: equal by == is all that is promised; Azurite, which keeps doubles as JavaScript does, decides the sign.
 func TestNegativeZero(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	e := harness.Row("p", "r", property("D", tables.Double(math.Copysign(0, -1))))
-	if err := table.Entities().Insert(context.Background(), e); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, table.Entities().Insert(context.Background(), e))
 	got := harness.Must[*tables.Entity](t)(table.Entities().Get(context.Background(), e.Key))
 	f, ok := got.Get("D").Float()
 	if !ok || f != 0 {

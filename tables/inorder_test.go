@@ -6,6 +6,7 @@ import (
 	"iter"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -29,14 +30,10 @@ func TestInOrder(t *testing.T) {
 		table := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: address}, "contoso", "a2V5", nil)).Table("Rows")
 		var got []string
 		for row, err := range table.InOrder(rows(nil, "b", "a", "c")) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			got = append(got, row.Key.Row)
 		}
-		if fmt.Sprint(got) != want {
-			t.Errorf("%s: %v", address, got)
-		}
+		assert.Equal(t, fmt.Sprint(got), want, "%s: %v", address, got)
 		var failed []error
 		for _, err := range table.InOrder(rows(broken, "b")) {
 			if err != nil {

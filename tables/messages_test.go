@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -78,9 +79,7 @@ func TestDeniedSaysWhy(t *testing.T) {
 		_, err := a.Table("Contoso").Entities().Get(t.Context(), tables.Key{Partition: "p", Row: "r"})
 		harness.WantKind(t, err, tables.ErrDenied)
 		for _, want := range c.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q", name, err, want)
-			}
+			assert.Contains(t, err.Error(), want, name)
 		}
 		if strings.Contains(err.Error(), c.not) {
 			t.Errorf("%s: %v", name, err)
@@ -136,10 +135,6 @@ func TestNamesOfCosmosTables(t *testing.T) {
 // TestPrefixOnce: an error that contains another one has the library's prefix once; an empty report says that nothing was done.
 func TestPrefixOnce(t *testing.T) {
 	err := &tables.Error{Op: "Outer", Kind: tables.ErrInvalid, Err: fmt.Errorf("because: %w", &tables.Error{Op: "Inner", Kind: tables.ErrInvalid, Err: errors.New("x")})}
-	if n := strings.Count(err.Error(), "tablepatterns:"); n != 1 {
-		t.Errorf("%d times: %v", n, err)
-	}
-	if text := (tables.Report{}).String(); text != "nothing in 0s" {
-		t.Errorf("%q", text)
-	}
+	assert.Equal(t, strings.Count(err.Error(), "tablepatterns:"), 1, "times: %v", err)
+	assert.Equal(t, (tables.Report{}).String(), "nothing in 0s")
 }

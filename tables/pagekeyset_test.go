@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,18 +23,14 @@ func TestPagesOfEmptyPartition(t *testing.T) {
 	var want []string
 	for _, partition := range []string{"", "x"} {
 		for i, row := range []string{"", "O'Brien", "r1", "r2", "\U0001F600"} {
-			if err := bags.Insert(ctx, harness.Row(partition, row, tables.Property{Name: "N", Value: tables.Int32(int32(i))})); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, bags.Insert(ctx, harness.Row(partition, row, tables.Property{Name: "N", Value: tables.Int32(int32(i))})))
 			want = append(want, partition+"/"+row)
 		}
 	}
 	read := func(q tables.Query[tables.Entity]) (got []string) {
 		t.Helper()
 		for e, err := range q.All(ctx) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			got = append(got, e.Key.Partition+"/"+e.Key.Row)
 		}
 		return got
@@ -53,9 +49,7 @@ func TestPagesOfEmptyPartition(t *testing.T) {
 			"table scan":         {whole, want},
 			"table scan, filter": {whole.Filter("N eq 0 or N eq 4"), []string{want[0], want[4], want[5], want[9]}},
 		} {
-			if got := read(c.query.PageSize(size)); !slices.Equal(got, c.want) {
-				t.Errorf("%s by pages of %d: %q, want %q", name, size, got, c.want)
-			}
+			assert.Slices(t, read(c.query.PageSize(size)), c.want, "%s by pages of %d", name, size)
 		}
 	}
 }
@@ -92,9 +86,7 @@ func TestHalfTokens(t *testing.T) {
 			t.Errorf("%s is a %v", filter, plan.Class)
 		}
 	}
-	if !slices.Equal(filters, want) {
-		t.Errorf("asked %q, want %q", filters, want)
-	}
+	assert.Slices(t, filters, want, "asked")
 	empty = true
 	_, err := q.Page(ctx, page.Next)
 	harness.WantKind(t, err, tables.ErrGarbled)
@@ -119,6 +111,5 @@ func TestHalfTokensOnCosmos(t *testing.T) {
 	})
 	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
 		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: answer}}))
-	_, err := a.Table("Employees").Entities().Query().Partition("").Page(context.Background(), "")
-	harness.WantKind(t, err, tables.ErrGarbled)
+	harness.WantKind(t, assert.Err(a.Table("Employees").Entities().Query().Partition("").Page(context.Background(), "")), tables.ErrGarbled)
 }

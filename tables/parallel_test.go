@@ -149,9 +149,7 @@ func TestAllPartitionsStopsEarly(t *testing.T) {
 		watch.total.Store(0)
 		n := 0
 		for _, err := range table.Query().PageSize(1).AllPartitions(context.Background(), partitions, &tables.ParallelOptions[tables.Entity]{Concurrency: 3, Order: order}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			if n++; n == 2 {
 				break
 			}
@@ -225,9 +223,7 @@ func TestGetMany(t *testing.T) {
 	}
 	watch.total.Store(0)
 	for _, err := range table.GetMany(ctx, keys, &tables.ParallelOptions[tables.Entity]{Concurrency: 3}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		time.Sleep(50 * time.Millisecond) // a slow reader is not left behind
 		break
 	}

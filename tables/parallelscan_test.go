@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -73,9 +74,7 @@ func TestAllParallelChains(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			table := on(t, s).Table("Events")
 			harness.Check(t, table.Create(t.Context()))
-			if _, err := table.Entities().BulkNonAtomic(t.Context(), spreadRows(n, skewed), nil); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(t.Context(), spreadRows(n, skewed), nil)))
 			d := &delayed{wait: time.Second}
 			q := on(t, s.WithTransport(d.transport)).Table("Events").Entities().Query().AllowTableScan().PageSize(size)
 			for _, unordered := range []bool{true, false}[:orders] {
@@ -110,9 +109,7 @@ func TestAllParallelChains(t *testing.T) {
 func TestAllParallelResumes(t *testing.T) {
 	noLeaks(t)
 	table := harness.NewTable(t, harness.Account(t))
-	if _, err := table.Entities().BulkNonAtomic(t.Context(), spreadRows(600, true), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(t.Context(), spreadRows(600, true), nil)))
 	rows := table.Entities()
 	want := harness.Must[[]string](t)(keysOf(rows.Query().AllowTableScan().All(t.Context())))
 	cases := map[string]func(*tables.ParallelOptions[tables.Entity]) iter.Seq2[*tables.Entity, error]{
@@ -161,9 +158,7 @@ func TestAllParallelResumes(t *testing.T) {
 	}
 	for name, o := range map[string]tables.ParallelOptions[tables.Entity]{"no token": {Resume: "x"}, "order": {Order: byRow}} {
 		_, err := keysOf(rows.Query().AllowTableScan().AllParallel(t.Context(), &o))
-		if !errors.Is(err, map[bool]error{true: tables.ErrWiring, false: tables.ErrInvalid}[o.Order != nil]) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, err, map[bool]error{true: tables.ErrWiring, false: tables.ErrInvalid}[o.Order != nil], name)
 	}
 	_, err := keysOf(rows.Query().AllParallel(t.Context(), nil))
 	harness.WantKind(t, err, tables.ErrTableScan)
@@ -182,9 +177,7 @@ func TestParallelPositionsStayInside(t *testing.T) {
 	rows := table.Entities()
 	for _, partition := range []string{"mine", "mine2", "other"} {
 		for i := range 6 {
-			if err := rows.Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: partition, Row: fmt.Sprint(i)}}); err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, rows.Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: partition, Row: fmt.Sprint(i)}}))
 		}
 	}
 	for name, all := range map[string]func(*tables.ParallelOptions[tables.Entity]) iter.Seq2[*tables.Entity, error]{

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -29,14 +30,10 @@ func TestPartitionsWithFullBuffer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		n := 0
 		for _, err := range table.Entities().Query().PageSize(1).AllPartitions(ctx, []string{"a", "b"}, nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Check(t, err)
 			n++
 		}
 		cancel()
-		if n != 60 {
-			t.Fatalf("%d rows of 60", n)
-		}
+		assert.Equal(assert.Fatal(t), n, 60, "rows")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -84,9 +85,7 @@ func TestRowsThatDoNotFit(t *testing.T) {
 		"a point query":         {q.Row("03").All(ctx), []string{"!03"}},
 		"a selection":           {q.Select("Name").All(ctx), []string{"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11"}},
 	} {
-		if got := told(t, c.all); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q", name, got)
-		}
+		assert.Slices(t, told(t, c.all), c.want, name)
 	}
 	page := harness.Must[tables.Page[aged]](t)(q.Page(ctx, ""))
 	if len(page.Items) != 10 || len(page.Problems) != 2 || page.Next != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -83,12 +84,9 @@ func TestClassifyFilterRefuses(t *testing.T) {
 		"substringof('x', Name)": tables.ErrInvalid,
 		strings.Repeat("A eq 1 or ", 15) + "A eq 2": tables.ErrTooLarge,
 	} {
-		_, err := tables.ClassifyFilter(filter)
-		harness.WantKind(t, err, kind)
+		harness.WantKind(t, assert.Err(tables.ClassifyFilter(filter)), kind)
 	}
-	if _, err := tables.ClassifyFilter(strings.Repeat("A eq 1 or ", 14) + "A eq 2"); err != nil {
-		t.Errorf("15 comparisons: %v", err)
-	}
+	assert.NoError(t, assert.Err(tables.ClassifyFilter(strings.Repeat("A eq 1 or ", 14)+"A eq 2")), "15 comparisons")
 }
 
 // TestQueryRefusesScan: nothing that sends a query reads a whole table unasked.
@@ -100,9 +98,8 @@ func TestQueryRefusesScan(t *testing.T) {
 	bags := table.Entities()
 	requests.Store(0)
 	for _, q := range []tables.Query[tables.Entity]{bags.Query(), bags.Query().Row("a"), bags.Query().Where(tables.Eq("Text", "x")), bags.Query().Filter("PartitionKey gt 'o'")} {
-		_, err := q.Page(ctx, "")
-		harness.WantKind(t, err, tables.ErrTableScan)
-		_, err = q.First(ctx)
+		harness.WantKind(t, assert.Err(q.Page(ctx, "")), tables.ErrTableScan)
+		_, err := q.First(ctx)
 		harness.WantKind(t, err, tables.ErrTableScan)
 		n := 0
 		for _, err = range q.All(ctx) {
@@ -113,15 +110,9 @@ func TestQueryRefusesScan(t *testing.T) {
 			t.Errorf("plan %v, %v, after %d turns", plan, err, n)
 		}
 	}
-	if requests.Load() != 0 {
-		t.Errorf("%d requests", requests.Load())
-	}
-	if got := rows(t, bags.Query().AllowTableScan()); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("allowed, it gives %q", got)
-	}
-	if got := rows(t, bags.Query().Where(tables.Eq("Text", "y")).AllowTableScan()); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("allowed, it gives %q", got)
-	}
+	assert.Equal(t, requests.Load(), 0, "requests")
+	assert.Slices(t, rows(t, bags.Query().AllowTableScan()), []string{"a", "b"}, "allowed")
+	assert.Slices(t, rows(t, bags.Query().Where(tables.Eq("Text", "y")).AllowTableScan()), []string{"b"}, "allowed")
 }
 
 // TestQueryTypedConditions: literals take the type of T's field, so that an int compares with what is stored.
@@ -131,9 +122,7 @@ func TestQueryTypedConditions(t *testing.T) {
 	when := time.Date(2014, 8, 22, 0, 50, 32, 123456700, time.FixedZone("", 7200))
 	badge := uuid.MustParse("c9da6455-213d-42c9-9a79-3e9149a57833")
 	w := &queried{PartitionKey: "Sales", RowKey: "1", LastName: "O'Brien", Age: 40, Salary: 1 << 40, Rating: 4, Hired: when, Badge: badge, Photo: []byte{0, 255}, Active: true, Level: 3}
-	if err := table.Insert(ctx, w); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, table.Insert(ctx, w))
 	q := table.Query().Partition("Sales")
 	for want, c := range map[string]tables.Condition{
 		"Age eq 40":                              tables.Eq("Age", 40),
@@ -161,16 +150,12 @@ func TestQueryTypedConditions(t *testing.T) {
 		}
 		n := 0
 		for v, err := range q.Where(c).All(ctx) {
-			if err != nil {
-				t.Fatalf("%s: %v", plan.Filter, err)
-			}
+			assert.NoError(assert.Fatal(t), err, plan.Filter)
 			if n++; v.LastName != "O'Brien" || v.ETag != w.ETag || v.RowKey != "1" || !v.Hired.Equal(when) {
 				t.Errorf("%s: %+v", plan.Filter, v)
 			}
 		}
-		if n != 1 {
-			t.Errorf("%s: %d found", plan.Filter, n)
-		}
+		assert.Equal(t, n, 1, "%s: found", plan.Filter)
 	}
 }
 
@@ -209,9 +194,7 @@ func TestQueryRefusesConditions(t *testing.T) {
 			continue
 		}
 		e := harness.WantKind(t, err, tables.ErrInvalid)
-		if e.Table != "Contoso" {
-			t.Errorf("%s: %v", name, e)
-		}
+		assert.Equal(t, e.Table, "Contoso", "%s: %v", name, e)
 		_, err = q.Page(context.Background(), "") // no transport: a request would panic
 		harness.WantKind(t, err, tables.ErrInvalid)
 	}
@@ -237,9 +220,7 @@ func TestQuerySelect(t *testing.T) {
 	ctx := context.Background()
 	base := harness.NewTable(t, harness.Account(t))
 	w := &queried{PartitionKey: "Sales", RowKey: "1", LastName: "Jones", Age: 40, Hired: time.Unix(0, 0)}
-	if err := queriedTable(t, base).Insert(ctx, w); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, queriedTable(t, base).Insert(ctx, w))
 	v := harness.Must[*queried](t)(queriedTable(t, base).Query().Partition("Sales").Row("1").Select("LastName").First(ctx))
 	if v.LastName != "Jones" || v.Age != 0 || v.RowKey != "1" || v.ETag != w.ETag || v.Timestamp.IsZero() {
 		t.Errorf("%+v", v)
@@ -251,9 +232,7 @@ func TestQuerySelect(t *testing.T) {
 	}
 	names := harness.Must[*tables.Rows[name]](t)(tables.RowsOf[name](base))
 	q := names.Query().Partition("Sales").Select("LastName", "Missing")
-	if plan := harness.Must[tables.Plan](t)(q.Plan()); !slices.Equal(plan.Select, []string{"PartitionKey", "RowKey", "Timestamp", "LastName", "Missing"}) {
-		t.Errorf("selects %q", plan.Select)
-	}
+	assert.Slices(t, harness.Must[tables.Plan](t)(q.Plan()).Select, []string{"PartitionKey", "RowKey", "Timestamp", "LastName", "Missing"}, "Select")
 	if n := harness.Must[*name](t)(q.First(ctx)); n.LastName != "Jones" || n.RowKey != "1" || n.Missing != nil {
 		t.Errorf("%+v", n)
 	}
@@ -268,32 +247,24 @@ func TestQueryProjectionIsNotReplaced(t *testing.T) {
 	ctx := context.Background()
 	base := harness.NewTable(t, harness.Account(t))
 	table := queriedTable(t, base)
-	if err := table.Insert(ctx, &queried{PartitionKey: "Sales", RowKey: "1", LastName: "Jones", Age: 40, Hired: time.Unix(0, 0)}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, table.Insert(ctx, &queried{PartitionKey: "Sales", RowKey: "1", LastName: "Jones", Age: 40, Hired: time.Unix(0, 0)}))
 	v := harness.Must[*queried](t)(table.Query().Partition("Sales").Select("LastName", "Hired").First(ctx))
 	harness.WantKind(t, table.Replace(ctx, v), tables.ErrInvalid)
 	e := harness.Must[*tables.Entity](t)(base.Entities().Query().Partition("Sales").Select("LastName").First(ctx))
-	_, err := table.Entity(v)
-	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, assert.Err(table.Entity(v)), tables.ErrInvalid)
 	for _, e := range []*tables.Entity{e, e.Clone()} {
 		harness.WantKind(t, base.Entities().Replace(ctx, e), tables.ErrInvalid)
 		x := base.NewTransaction()
 		x.Replace(e)
-		_, err := x.Commit(ctx)
-		harness.WantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, assert.Err(x.Commit(ctx)), tables.ErrInvalid)
 	}
 	e.Set("LastName", tables.String("Smith"))
-	if err := base.Entities().Merge(ctx, e); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, base.Entities().Merge(ctx, e))
 	whole := harness.Must[*queried](t)(table.Get(ctx, tables.Key{Partition: "Sales", Row: "1"}))
 	if whole.LastName != "Smith" || whole.Age != 40 {
 		t.Errorf("%+v", whole)
 	}
-	if err := table.Replace(ctx, whole); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, table.Replace(ctx, whole))
 }
 
 func TestQueryFirst(t *testing.T) {
@@ -303,29 +274,21 @@ func TestQueryFirst(t *testing.T) {
 	fill(t, table, []*tables.Entity{harness.Bag("p", "a", "x"), harness.Bag("p", "b", "y")})
 	bags := table.Entities()
 	requests.Store(0)
-	if e := harness.Must[*tables.Entity](t)(bags.Query().Partition("p").First(ctx)); e.Key.Row != "a" {
-		t.Errorf("first is %v", e.Key)
-	}
+	assert.Equal(t, harness.Must[*tables.Entity](t)(bags.Query().Partition("p").First(ctx)).Key.Row, "a", "first")
 	for _, q := range []tables.Query[tables.Entity]{bags.Query().Partition("none"), bags.Query().Partition("p").Row("none"), bags.Query().Partition("p").Where(tables.Eq("Text", "z"))} {
 		v, err := q.First(ctx)
 		if e := harness.WantKind(t, err, tables.ErrNotFound); v != nil || e.Op != "First" || e.Table != table.Name() {
 			t.Errorf("%v, %v", v, e)
 		}
 	}
-	if requests.Load() != 4 {
-		t.Errorf("%d requests", requests.Load())
-	}
+	assert.Equal(t, requests.Load(), 4, "requests")
 	// What cannot match is not asked for; a row outside of the span that was asked for cannot.
-	_, err := bags.Query().Partition("p").Where(tables.Eq("PartitionKey", "q")).First(ctx)
-	harness.WantKind(t, err, tables.ErrNotFound)
-	_, err = bags.Query().Partition("p").Row("b").Rows(compoundkey.Prefix("a")).First(ctx)
-	harness.WantKind(t, err, tables.ErrNotFound)
+	harness.WantKind(t, assert.Err(bags.Query().Partition("p").Where(tables.Eq("PartitionKey", "q")).First(ctx)), tables.ErrNotFound)
+	harness.WantKind(t, assert.Err(bags.Query().Partition("p").Row("b").Rows(compoundkey.Prefix("a")).First(ctx)), tables.ErrNotFound)
 	if e, err := bags.Query().Partition("p").Row("b").Rows(compoundkey.Prefix("b")).First(ctx); err != nil || e.Key.Row != "b" {
 		t.Error(err)
 	}
-	if requests.Load() != 5 {
-		t.Errorf("%d requests", requests.Load())
-	}
+	assert.Equal(t, requests.Load(), 5, "requests")
 	var none *tables.Error
 	if _, err := bags.Query().Partition("p").Row("none").Page(ctx, ""); errors.As(err, &none) {
 		t.Errorf("an empty page is an error: %v", err)

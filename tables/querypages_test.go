@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -66,9 +67,7 @@ func TestQueryTokens(t *testing.T) {
 			break
 		}
 	}
-	if !slices.Equal(got, []string{"0001", "0002", "0003", "0004", "0005"}) {
-		t.Errorf("pages hold %q", got)
-	}
+	assert.Slices(t, got, []string{"0001", "0002", "0003", "0004", "0005"}, "rows of the pages")
 	first := harness.Must[tables.Page[tables.Entity]](t)(build(name).Page(ctx, ""))
 	if strings.Contains(first.Next, "0001") || strings.ContainsAny(first.Next, "+/=&? ") {
 		t.Errorf("token %s is not opaque, or not safe in an address", first.Next)
@@ -135,9 +134,7 @@ func TestQueryTokensForged(t *testing.T) {
 			t.Errorf("%s: %v", what, e)
 		}
 	}
-	if requests.Load() != 0 {
-		t.Errorf("%d requests", requests.Load())
-	}
+	assert.Equal(t, requests.Load(), 0, "requests")
 }
 
 // service answers queries as Azure does where the emulator does not: a page may be empty and go on, and the place to go
@@ -170,13 +167,9 @@ func service(t *testing.T, pages ...[]string) (*tables.Account, *[]string) {
 func TestQueryEmptyPages(t *testing.T) {
 	a, asked := service(t, nil, []string{"a"}, nil, nil, []string{"b", "c"}, nil)
 	q := a.Table("Contoso").Entities().Query().Partition("p")
-	if got := rows(t, q.Top(10)); !slices.Equal(got, []string{"a", "b", "c"}) {
-		t.Errorf("rows %q", got)
-	}
+	assert.Slices(t, rows(t, q.Top(10)), []string{"a", "b", "c"}, "rows")
 	want := []string{"||10", "1!4!1-||10", "1!4!2-|1!8!2+/=|9", "1!4!3-||9", "1!4!4-|1!8!4+/=|9", "1!4!5-||7"}
-	if !slices.Equal(*asked, want) {
-		t.Errorf("asked %q, want %q", *asked, want)
-	}
+	assert.Slices(t, *asked, want, "asked")
 	a, _ = service(t, nil, nil, []string{"a"})
 	page := harness.Must[tables.Page[tables.Entity]](t)(a.Table("Contoso").Entities().Query().Partition("p").Page(context.Background(), ""))
 	if len(page.Items) != 0 || page.Next == "" {
@@ -235,9 +228,7 @@ func TestQueryStopsEarly(t *testing.T) {
 	f.arm(nil)
 	n := 0
 	for _, err := range table.Entities().Query().Partition("p").PageSize(2).All(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if n++; n == 3 {
 			break
 		}
@@ -270,9 +261,7 @@ func TestQueryCancelled(t *testing.T) {
 		t.Errorf("%d rows, errors %v, %d requests", n, errs, f.reads)
 	}
 	for _, q := range []tables.Query[tables.Entity]{table.Entities().Query().Partition("p"), table.Entities().Query().Partition("p").Row("0001")} {
-		if _, err := q.First(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled before: %v", err)
-		}
+		assert.ErrorIs(t, assert.Err(q.First(ctx)), context.Canceled, "cancelled before")
 	}
 }
 
@@ -287,8 +276,6 @@ func TestQuerySpans(t *testing.T) {
 		"b b0 \U0001F600 \uFF21":       compoundkey.Range("b", ""),
 		"b b0":                         compoundkey.Prefix("b"),
 	} {
-		if got := strings.Join(rows(t, q.Rows(span)), " "); got != want {
-			t.Errorf("%v: %q, want %q", span, got, want)
-		}
+		assert.Equal(t, strings.Join(rows(t, q.Rows(span)), " "), want, span)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -75,9 +76,7 @@ func TestRedirects(t *testing.T) {
 			_, err := eventual.QueueService(signed).NewQueueClient("orders").GetProperties(t.Context(), nil)
 			_, err2 := blobstorage.Container(signed, "photos").NewBlobClient("1").DownloadStream(t.Context(), nil)
 			for _, err := range []error{err, err2} {
-				if err == nil || !strings.Contains(err.Error(), "redirect") {
-					t.Errorf("%d, %s: %v", status, name, err)
-				}
+				assert.ErrorContains(t, err, "redirect", "%d, %s", status, name)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -60,9 +61,7 @@ func marshal(t testing.TB, v any) []byte {
 func sdkEntity(t testing.TB, b []byte) aztables.EDMEntity {
 	t.Helper()
 	var e aztables.EDMEntity
-	if err := json.Unmarshal(b, &e); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, json.Unmarshal(b, &e))
 	return e
 }
 
@@ -70,9 +69,7 @@ func sdkEntity(t testing.TB, b []byte) aztables.EDMEntity {
 func roundTrip(t testing.TB, table *tables.Table, e *tables.Entity) *tables.Entity {
 	t.Helper()
 	ctx := context.Background()
-	if err := table.Entities().Insert(ctx, e); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, table.Entities().Insert(ctx, e))
 	got := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, e.Key))
 	if got.Key != e.Key {
 		t.Fatalf("key %q was read back as %q", e.Key, got.Key)
@@ -93,22 +90,16 @@ func TestSDKDefectQuotesDoubledInStoredKeys(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	client := bare(t, table.Name())
 	e := aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: "O'Brien", RowKey: "sdk"}}
-	if _, err := client.AddEntity(ctx, marshal(t, e), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(client.AddEntity(ctx, marshal(t, e), nil)))
 	_, err := client.GetEntity(ctx, "O'Brien", "sdk", nil)
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) || response.StatusCode != http.StatusNotFound {
 		fixed(t, "EDMEntity stores O'Brien as O''Brien, and reading O'Brien is 404")
 	}
-	if _, err := client.GetEntity(ctx, "O''Brien", "sdk", nil); err != nil {
-		t.Errorf("the SDK's entity is not under O''Brien either: %v", err)
-	}
+	assert.NoError(t, assert.Err(client.GetEntity(ctx, "O''Brien", "sdk", nil)), "the SDK's entity is not under O''Brien either")
 
 	roundTrip(t, table, harness.Row("O'Brien", "it's"))
-	if _, err := client.GetEntity(ctx, "O'Brien", "it's", nil); err != nil {
-		t.Errorf("another client does not find our entity: %v", err)
-	}
+	assert.NoError(t, assert.Err(client.GetEntity(ctx, "O'Brien", "it's", nil)), "another client does not find our entity")
 }
 
 // batchAnswer is an answer to a transaction of n updates, as the service writes it.
@@ -139,9 +130,7 @@ func TestSDKDefectQuotesNotDoubledInTransactionAddresses(t *testing.T) {
 	}
 	e := []byte(`{"PartitionKey":"O'Brien","RowKey":"x"}`)
 	actions := []aztables.TransactionAction{{ActionType: aztables.TransactionTypeInsertReplace, Entity: e}}
-	if _, err := bareInProcess(t, service).SubmitTransaction(ctx, actions, nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(bareInProcess(t, service).SubmitTransaction(ctx, actions, nil)))
 	if !strings.Contains(sent, "(PartitionKey='O%27Brien',RowKey='x')") {
 		fixed(t, "SubmitTransaction leaves the quotes in its addresses undoubled: "+sent)
 	}
@@ -149,9 +138,7 @@ func TestSDKDefectQuotesNotDoubledInTransactionAddresses(t *testing.T) {
 	x := harness.InProcess(t, service).Table("Employees").NewTransaction()
 	x.Upsert(harness.Row("O'Brien", "it's"))
 	x.DeleteUnconditional(tables.Key{Partition: "O'Brien", Row: "b"})
-	if _, err := x.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(x.Commit(ctx)))
 	if !strings.Contains(sent, "(PartitionKey='O%27%27Brien',RowKey='it%27%27s')") || !strings.Contains(sent, "(PartitionKey='O%27%27Brien',RowKey='b')") {
 		t.Errorf("our addresses do not double quotes: %s", sent)
 	}
@@ -159,13 +146,9 @@ func TestSDKDefectQuotesNotDoubledInTransactionAddresses(t *testing.T) {
 	x = table.NewTransaction()
 	x.Upsert(harness.Row("O'Brien", "it's"))
 	x.Upsert(harness.Row("O'Brien", "''"))
-	if _, err := x.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(x.Commit(ctx)))
 	for _, row := range []string{"it's", "''"} {
-		if _, err := table.Entities().Get(ctx, tables.Key{Partition: "O'Brien", Row: row}); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, assert.Err(table.Entities().Get(ctx, tables.Key{Partition: "O'Brien", Row: row})))
 	}
 }
 
@@ -175,9 +158,7 @@ func TestSDKDefectLocalTimeStoredAsUTC(t *testing.T) {
 	client := bare(t, table.Name())
 	noon := time.Date(2024, 5, 6, 12, 0, 0, 0, time.FixedZone("CEST", 2*60*60))
 	e := aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: "p", RowKey: "sdk"}, Properties: map[string]any{"At": aztables.EDMDateTime(noon)}}
-	if _, err := client.AddEntity(ctx, marshal(t, e), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(client.AddEntity(ctx, marshal(t, e), nil)))
 	stored := sdkEntity(t, harness.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "p", "sdk", nil)).Value)
 	at, _ := stored.Properties["At"].(aztables.EDMDateTime)
 	switch {
@@ -199,9 +180,7 @@ func TestSDKDefectDoublesLoseTheirType(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	client := bare(t, table.Name())
 	e := aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: "p", RowKey: "sdk"}, Properties: map[string]any{"Whole": 3.0}}
-	if _, err := client.AddEntity(ctx, marshal(t, e), nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(client.AddEntity(ctx, marshal(t, e), nil)))
 	stored := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: "sdk"}))
 	if stored.Get("Whole").Type() != tables.TypeInt32 {
 		fixed(t, "a whole double is stored as an Int32: it is "+stored.Get("Whole").GoString())
@@ -233,9 +212,7 @@ func TestSDKDefectDoublesLoseTheirType(t *testing.T) {
 		fixed(t, "3.0 arrives as the Int32 3")
 	}
 	got := harness.Must[*tables.Entity](t)(harness.InProcess(t, answer).Table("Employees").Entities().Get(ctx, tables.Key{Partition: "p", Row: "r"}))
-	if got.Get("Whole") != tables.Double(3) {
-		t.Errorf("3.0 was read as %#v", got.Get("Whole"))
-	}
+	assert.Equal(t, got.Get("Whole"), tables.Double(3), "3.0")
 }
 
 func TestSDKDefectLargeIntegersPassThroughFloats(t *testing.T) {
@@ -252,9 +229,7 @@ func TestSDKDefectLargeIntegersPassThroughFloats(t *testing.T) {
 	}
 	client := bareInProcess(t, service)
 	e := marshal(t, map[string]any{"PartitionKey": "p", "RowKey": "r", "N": int64(large)})
-	if _, err := client.UpsertEntity(ctx, e, nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(client.UpsertEntity(ctx, e, nil)))
 	if !strings.Contains(sent, "9007199254740992") {
 		fixed(t, "an integer above 2^53 is sent as another: "+sent)
 	}
@@ -263,14 +238,8 @@ func TestSDKDefectLargeIntegersPassThroughFloats(t *testing.T) {
 	}
 
 	bags := harness.InProcess(t, service).Table("Employees").Entities()
-	if err := bags.Upsert(ctx, harness.Row("p", "r", tables.Property{Name: "N", Value: tables.Int64(large)})); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(sent, `"9007199254740993"`) {
-		t.Errorf("sent %s", sent)
-	}
-	if got := harness.Must[*tables.Entity](t)(bags.Get(ctx, tables.Key{Partition: "p", Row: "r"})); got.Get("N") != tables.Int64(large) {
-		t.Errorf("read %#v", got.Get("N"))
-	}
+	harness.Check(t, bags.Upsert(ctx, harness.Row("p", "r", tables.Property{Name: "N", Value: tables.Int64(large)})))
+	assert.Contains(t, sent, `"9007199254740993"`, "sent")
+	assert.Equal(t, harness.Must[*tables.Entity](t)(bags.Get(ctx, tables.Key{Partition: "p", Row: "r"})).Get("N"), tables.Int64(large), "read")
 	roundTrip(t, harness.NewTable(t, harness.Account(t)), harness.Row("p", "r", tables.Property{Name: "N", Value: tables.Int64(large)}))
 }

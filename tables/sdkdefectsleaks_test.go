@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -38,9 +39,7 @@ func TestSDKDefectTransportErrorsHoldTheSAS(t *testing.T) {
 	x.Insert(harness.Row("p", "b"))
 	_, commitErr := x.Commit(ctx)
 	for _, err := range []error{getErr, pageErr, commitErr, bags.Insert(ctx, harness.Row("p", "r")), ours.Table("Employees").Create(ctx), ours.Table("Employees").Drop(ctx)} {
-		if err == nil {
-			t.Fatal("no error without a service")
-		}
+		assert.Error(assert.Fatal(t), err, "no error without a service")
 		for e := range unwrapped(err) {
 			if text := fmt.Sprintf("%v %+v %#v", e, e, e); strings.Contains(text, "c2VjcmV0") {
 				t.Errorf("the signature is in a %T: %.300s", e, text)
@@ -117,8 +116,7 @@ func TestSDKDefectSpansHoldKeys(t *testing.T) {
 	options.TracingProvider = ours.provider()
 	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", &tables.AccountOptions{ClientOptions: options}))
 	key := tables.Key{Partition: "jonesj@contoso.com) (x", Row: "jonesj's"}
-	_, err := a.Table("Employees").Entities().Get(ctx, key)
-	harness.WantKind(t, err, tables.ErrNotFound)
+	harness.WantKind(t, assert.Err(a.Table("Employees").Entities().Get(ctx, key)), tables.ErrNotFound)
 	harness.WantKind(t, a.Table("Employees").Entities().DeleteUnconditional(ctx, key), tables.ErrNotFound)
 	_, _ = a.Table("Employees").Entities().Query().Partition(key.Partition).Page(ctx, "")
 	text := ours.text.String()
@@ -134,12 +132,8 @@ func TestSDKDefectQueueReplacesControlCharacters(t *testing.T) {
 	options := &azqueue.ClientOptions{ClientOptions: harness.ClientOptions(t, nil)}
 	service := harness.Must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(s.ConnectionString, options))
 	queue := service.NewQueueClient(s.QueueName(t))
-	if _, err := queue.Create(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := queue.EnqueueMessage(ctx, "a\x01b", nil); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(queue.Create(ctx, nil)))
+	harness.Check(t, assert.Err(queue.EnqueueMessage(ctx, "a\x01b", nil)))
 	read := harness.Must[azqueue.PeekMessagesResponse](t)(queue.PeekMessages(ctx, nil))
 	if len(read.Messages) != 1 || *read.Messages[0].MessageText != "a\uFFFDb" {
 		fixed(t, "azqueue sends U+FFFD in place of a control character")

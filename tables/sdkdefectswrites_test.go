@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -83,9 +84,7 @@ func TestSDKDefectLostAnswerTurnsIntoConflict(t *testing.T) {
 	}
 
 	ours := harness.AccountWith(t, losing)
-	if err := ours.Table(table.Name()).Entities().Insert(ctx, harness.Row("p", "ours")); err != nil {
-		t.Errorf("our insert was applied, and is reported as %v", err)
-	}
+	assert.NoError(t, ours.Table(table.Name()).Entities().Insert(ctx, harness.Row("p", "ours")), "our insert, which was applied")
 	ours = harness.AccountWith(t, losing)
 	harness.WantKind(t, ours.Table(table.Name()).Entities().Insert(ctx, harness.Row("p", "ours")), tables.ErrUnknownOutcome) // that row could be of this insert, replaced since
 }
@@ -100,9 +99,7 @@ func TestSDKDefectTransactionUpdateUpserts(t *testing.T) {
 			fixed(t, fmt.Sprintf("%s of a row that is not there inserts it, in a transaction: it is %v", action, err))
 			continue
 		}
-		if _, err := client.GetEntity(ctx, "p", row, nil); err != nil {
-			t.Errorf("%s left no row: %v", action, err)
-		}
+		assert.NoError(t, assert.Err(client.GetEntity(ctx, "p", row, nil)), "%s left no row", action)
 	}
 
 	bags := table.Entities()
@@ -114,8 +111,7 @@ func TestSDKDefectTransactionUpdateUpserts(t *testing.T) {
 		if e := harness.WantKind(t, err, tables.ErrNotFound); e.Change != 2 || e.Key.Row != "absent" {
 			t.Errorf("error %v", e)
 		}
-		_, err = bags.Get(ctx, tables.Key{Partition: "p", Row: "beside"})
-		harness.WantKind(t, err, tables.ErrNotFound)
+		harness.WantKind(t, assert.Err(bags.Get(ctx, tables.Key{Partition: "p", Row: "beside"})), tables.ErrNotFound)
 	}
 }
 

@@ -23,7 +23,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/testrun"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -51,7 +53,7 @@ func (l *leakage) add(format string, args ...any) {
 
 // addError adds every text that an error and everything below it can be made to give.
 func (l *leakage) addError(err error) {
-	harness.EachCause(err, func(err error) {
+	testrun.EachCause(err, func(err error) {
 		text, _ := json.Marshal(err)
 		l.add("%s %v %+v %#v %q %s", err, err, err, err, err, text)
 		var u *url.Error
@@ -190,10 +192,7 @@ func TestSecretsInTransportErrors(t *testing.T) {
 	})
 	for _, a := range l.secretAccounts(t, nowhere, wrapped) {
 		l.provoke(context.Background(), a)
-		_, err := a.Table("Contoso").Entities().Get(context.Background(), tables.Key{})
-		if !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%v lost its cause", err)
-		}
+		assert.ErrorIs(t, assert.Err(a.Table("Contoso").Entities().Get(context.Background(), tables.Key{})), io.ErrUnexpectedEOF, "the cause")
 	}
 	l.check(t, secretSig, secretKey)
 }
@@ -251,23 +250,17 @@ func TestSecretsInSuccess(t *testing.T) {
 	bags := table.Entities()
 	for _, row := range []string{personal, "O'" + personal, personal + ")", "%27" + personal, "(PartitionKey=" + personal} {
 		e := harness.Bag(personal, row, personal)
-		if err := bags.Insert(ctx, e); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, bags.Insert(ctx, e))
 		l.addError(bags.Insert(ctx, e))
 		l.addError(bags.Replace(ctx, e))
 		x := table.NewTransaction()
 		x.Merge(e)
-		if _, err := x.Commit(ctx); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, assert.Err(x.Commit(ctx)))
 		_, err := bags.Get(ctx, tables.Key{Partition: personal, Row: row + "x"})
 		l.addError(err)
 	}
 	for _, err := range bags.Query().Partition(personal).PageSize(1).All(ctx) {
-		if err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, err)
 	}
 	l.check(t, query.Get("sig"), s.AccountKey)
 }

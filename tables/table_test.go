@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -41,15 +42,9 @@ func TestTableLongestAndShortestNames(t *testing.T) {
 	unique := storagetest.Open(t).TableName(t)
 	for _, name := range []string{unique + strings.Repeat("z", 63-len(unique)), "a" + unique[len(unique)-2:]} {
 		table := a.Table(name)
-		if err := table.CreateIfMissing(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := table.Entities().Upsert(ctx, harness.Bag("p", "r", name)); err != nil {
-			t.Error(err)
-		}
-		if err := table.Drop(ctx); err != nil {
-			t.Error(err)
-		}
+		harness.Check(t, table.CreateIfMissing(ctx))
+		harness.Check(t, table.Entities().Upsert(ctx, harness.Bag("p", "r", name)))
+		harness.Check(t, table.Drop(ctx))
 	}
 }
 
@@ -59,30 +54,21 @@ func TestTableLife(t *testing.T) {
 	table := a.Table(storagetest.Open(t).TableName(t))
 	harness.WantKind(t, table.Drop(ctx), tables.ErrMissingResource)
 	harness.WantKind(t, table.Entities().Insert(ctx, harness.Bag("p", "r", "")), tables.ErrMissingResource)
-	_, err := table.Entities().Get(ctx, tables.Key{Partition: "p", Row: "r"})
-	harness.WantKind(t, err, tables.ErrMissingResource)
-	_, err = table.Entities().Query().Partition("p").First(ctx)
-	harness.WantKind(t, err, tables.ErrMissingResource)
+	harness.WantKind(t, assert.Err(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: "r"})), tables.ErrMissingResource)
+	harness.WantKind(t, assert.Err(table.Entities().Query().Partition("p").First(ctx)), tables.ErrMissingResource)
 	x := table.NewTransaction()
 	x.Insert(harness.Bag("p", "r", ""))
 	x.Insert(harness.Bag("p", "s", ""))
-	_, err = x.Commit(ctx)
-	harness.WantKind(t, err, tables.ErrMissingResource)
-	if err := table.Create(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.WantKind(t, assert.Err(x.Commit(ctx)), tables.ErrMissingResource)
+	harness.Check(t, table.Create(ctx))
 	if e := harness.WantKind(t, table.Create(ctx), tables.ErrExists); e.Code != "TableAlreadyExists" || e.Table != table.Name() {
 		t.Errorf("%v", e)
 	}
-	if err := table.CreateIfMissing(ctx); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, table.CreateIfMissing(ctx))
 	if table.Account() != a || table.Client() == nil || table.Entities().Table() != table {
 		t.Error("the table does not know where it belongs")
 	}
-	if err := table.Drop(ctx); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, table.Drop(ctx))
 }
 
 // TestTableBeingDeleted: the emulator frees a name at once, the service keeps it for a while.

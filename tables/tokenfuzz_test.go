@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -15,14 +16,10 @@ func FuzzPageToken(f *testing.F) {
 	s := storagetest.Simulator(f, nil)
 	a := harness.Must[*tables.Account](f)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	table := a.Table(s.TableName(f))
-	if err := table.Create(f.Context()); err != nil {
-		f.Fatal(err)
-	}
+	harness.Check(f, table.Create(f.Context()))
 	rows := table.Entities()
 	for _, key := range []tables.Key{{Partition: "own", Row: "1"}, {Partition: "own", Row: "2"}, {Partition: "own", Row: "3"}, {Partition: "other", Row: "1"}, {Partition: "zzz", Row: "1"}} {
-		if err := rows.Insert(f.Context(), &tables.Entity{Key: key}); err != nil {
-			f.Fatal(err)
-		}
+		harness.Check(f, rows.Insert(f.Context(), &tables.Entity{Key: key}))
 	}
 	q := rows.Query().Partition("own").PageSize(1)
 	token := harness.Must[tables.Page[tables.Entity]](f)(q.Page(f.Context(), "")).Next
@@ -36,9 +33,7 @@ func FuzzPageToken(f *testing.F) {
 				t.Errorf("%q: %v", token, err)
 			}
 			for _, e := range page.Items {
-				if e.Key.Partition != "own" {
-					t.Errorf("%q leads to %v", token, e.Key)
-				}
+				assert.Equal(t, e.Key.Partition, "own", "%q leads to %v", token, e.Key)
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -32,34 +33,24 @@ func TestBagsAreCopiedWhenTaken(t *testing.T) {
 	for e := range reused("transaction", 3) {
 		x.Insert(e)
 	}
-	if _, err := x.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, assert.Err(x.Commit(ctx)))
 	for _, verb := range []tables.BulkVerb{tables.BulkInsert, tables.BulkUpsert} {
-		if _, err := table.Entities().BulkNonAtomic(ctx, reused(fmt.Sprint("bulk", verb), 250), &tables.BulkOptions{Verb: verb}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(ctx, reused(fmt.Sprint("bulk", verb), 250), &tables.BulkOptions{Verb: verb})))
 	}
 	n := 0
 	for e, err := range table.Entities().Query().AllowTableScan().All(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		if got, _ := e.Get("N").Int(); fmt.Sprint(got) != e.Key.Row {
 			t.Errorf("%v holds %d", e.Key, got)
 		}
 		n++
 	}
-	if n != 503 {
-		t.Errorf("%d rows", n)
-	}
+	assert.Equal(t, n, 503, "rows")
 	codec := harness.Must[*tables.Codec[tables.Entity]](t)(tables.NewCodec[tables.Entity]())
 	e := harness.Bag("p", "r", "a")
 	taken := harness.Must[tables.Properties](t)(codec.Encode(e))
 	back := &tables.Entity{}
-	if err := codec.Decode(taken, back); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, codec.Decode(taken, back))
 	e.Set("Text", tables.String("b"))
 	taken.Set("Text", tables.String("c"))
 	if back.Get("Text") != tables.String("a") || e.Get("Text") != tables.String("b") {
@@ -88,10 +79,6 @@ func TestTransactionsRefuseProjections(t *testing.T) {
 	}
 	x := table.NewTransaction()
 	x.UpsertMerge(part)
-	if _, err := x.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if e := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, part.Key)); len(e.Properties) != 2 {
-		t.Errorf("left of the row: %v", e.Properties)
-	}
+	harness.Check(t, assert.Err(x.Commit(ctx)))
+	assert.Len(t, harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, part.Key)).Properties, 2, "left of the row")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -20,50 +21,33 @@ func TestEntityVerbs(t *testing.T) {
 	e.Set("Salary", tables.Int64(1<<53+1))
 	e.Set("Whole", tables.Double(3))
 	e.Set("Photo", tables.Binary([]byte{0, 1, 255}))
-	if err := bags.Insert(ctx, e); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, bags.Insert(ctx, e))
 	harness.WantKind(t, bags.Insert(ctx, e), tables.ErrExists)
-	got, err := bags.Get(ctx, e.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(e.Properties, got.Properties, cmp.Comparer(func(a, b tables.Value) bool { return a == b })); d != "" {
-		t.Fatal(d)
-	}
+	got := harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
+	assert.NoDiff(assert.Fatal(t), cmp.Diff(e.Properties, got.Properties, cmp.Comparer(func(a, b tables.Value) bool { return a == b })))
 	if got.ETag != e.ETag || got.Timestamp.IsZero() {
 		t.Fatalf("read ETag %q, written %q, time %v", got.ETag, e.ETag, got.Timestamp)
 	}
 	stale := got.Clone()
 	got.Set("Age", tables.Int32(8))
 	got.Properties.Delete("Photo")
-	if err := bags.Replace(ctx, got); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, bags.Replace(ctx, got))
 	harness.WantKind(t, bags.Replace(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, bags.Merge(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, bags.Delete(ctx, stale), tables.ErrConflict)
 	if err := bags.Merge(ctx, &tables.Entity{Key: e.Key, ETag: got.ETag, Properties: tables.Properties{{Name: "More", Value: tables.Boolean(true)}}}); err != nil {
 		t.Fatal(err)
 	}
-	got, err = bags.Get(ctx, e.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got = harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
 	if got.Get("Age") != tables.Int32(8) || got.Get("More") != tables.Boolean(true) || got.Properties.Has("Photo") {
 		t.Fatalf("%#v", got)
 	}
-	if err := bags.Delete(ctx, got); err != nil {
-		t.Fatal(err)
-	}
-	_, err = bags.Get(ctx, e.Key)
-	harness.WantKind(t, err, tables.ErrNotFound)
+	harness.Check(t, bags.Delete(ctx, got))
+	harness.WantKind(t, assert.Err(bags.Get(ctx, e.Key)), tables.ErrNotFound)
 	harness.WantKind(t, bags.DeleteUnconditional(ctx, e.Key), tables.ErrNotFound)
 	harness.WantKind(t, bags.MergeUnconditional(ctx, e), tables.ErrNotFound)
 	harness.WantKind(t, bags.ReplaceUnconditional(ctx, e), tables.ErrNotFound)
-	if err := bags.Upsert(ctx, e); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, bags.Upsert(ctx, e))
 	for verb, overwrite := range map[string]func(context.Context, *tables.Entity) error{
 		"merge":   func(ctx context.Context, e *tables.Entity) error { return bags.MergeUnconditional(ctx, e) },
 		"replace": bags.ReplaceUnconditional,
@@ -86,15 +70,10 @@ func TestTransaction(t *testing.T) {
 		x.Insert(&tables.Entity{Key: tables.Key{Partition: "p'q", Row: row}, Properties: tables.Properties{{Name: "N", Value: tables.String(row)}}})
 	}
 	etags, err := x.Commit(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	bags := table.Entities()
 	for i, row := range []string{"a", "b", "c"} {
-		got, err := bags.Get(ctx, tables.Key{Partition: "p'q", Row: row})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := harness.Must[*tables.Entity](t)(bags.Get(ctx, tables.Key{Partition: "p'q", Row: row}))
 		if got.ETag != etags[i] {
 			t.Fatalf("row %s: ETag %q, transaction said %q", row, got.ETag, etags[i])
 		}
@@ -111,14 +90,10 @@ func TestTransaction(t *testing.T) {
 	harness.WantKind(t, err, tables.ErrNotFound)
 	n := 0
 	for _, err := range bags.Query().Partition("p'q").Where(tables.Gt("N", "a")).All(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, err)
 		n++
 	}
-	if n != 2 {
-		t.Fatalf("%d rows", n)
-	}
+	assert.Equal(assert.Fatal(t), n, 2, "rows")
 }
 
 func TestProjectionsCannotDestroy(t *testing.T) {
@@ -131,9 +106,7 @@ func TestProjectionsCannotDestroy(t *testing.T) {
 	}
 	table := harness.NewTable(t, harness.Account(t))
 	typed := harness.Must[*tables.Rows[worker]](t)(tables.RowsOf[worker](table))
-	if err := typed.Insert(ctx, &worker{PartitionKey: "p", RowKey: "r", Name: "Ann", Age: 41}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, typed.Insert(ctx, &worker{PartitionKey: "p", RowKey: "r", Name: "Ann", Age: 41}))
 	part := harness.Must[*worker](t)(typed.Query().Partition("p").Select("Name").First(ctx))
 	for name, err := range map[string]error{
 		"Replace": typed.Replace(ctx, part), "ReplaceUnconditional": typed.ReplaceUnconditional(ctx, part), "Upsert": typed.Upsert(ctx, part),
@@ -144,14 +117,10 @@ func TestProjectionsCannotDestroy(t *testing.T) {
 	bag := harness.Must[*tables.Entity](t)(table.Entities().Query().Partition("p").Select("Name").First(ctx))
 	bag.Set("Name", tables.String("Anna"))
 	harness.WantKind(t, table.Entities().Replace(ctx, bag), tables.ErrInvalid)
-	if err := table.Entities().Merge(ctx, bag); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, table.Entities().Merge(ctx, bag))
 	whole := harness.Must[*worker](t)(typed.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	if whole.Name != "Anna" || whole.Age != 41 {
 		t.Fatalf("%+v", whole)
 	}
-	if err := typed.Delete(ctx, whole); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, typed.Delete(ctx, whole))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -89,9 +90,7 @@ func refusesUnreadable[T any](t *testing.T, v *T, property string) {
 			t.Errorf("%s of %T: %v", what, v, text)
 		}
 	}
-	if n := requests.Load(); n != 0 {
-		t.Errorf("%T: %d requests", v, n)
-	}
+	assert.Equal(t, requests.Load(), 0, "%T: requests", v)
 }
 
 // TestUnreadableValuesAreRefused: a value whose own encoding could not be decoded is refused by every write path.
@@ -128,9 +127,7 @@ func TestReadableOptionalValues(t *testing.T) {
 	for _, in := range []optional{{}, {Owner: owner, Other: &owner, Grade: 1}} {
 		var out optional
 		harness.Check(t, codec.Decode(harness.Must[tables.Properties](t)(codec.Encode(&in)), &out))
-		if d := equal(in, out); d != "" {
-			t.Error(d)
-		}
+		assert.NoDiff(t, equal(in, out))
 	}
 }
 
@@ -219,13 +216,9 @@ func TestMergeOfNullInBag(t *testing.T) {
 		"missing": bags.Merge(ctx, e, "C"), "staged Merge": commit((*tables.Transaction).Merge),
 		"staged MergeUnconditional": commit((*tables.Transaction).MergeUnconditional), "staged UpsertMerge": commit((*tables.Transaction).UpsertMerge),
 	} {
-		if e := harness.WantKind(t, err, tables.ErrInvalid); !strings.Contains(e.Error(), "has no value") {
-			t.Errorf("%s: %v", verb, e)
-		}
+		assert.Contains(t, harness.WantKind(t, err, tables.ErrInvalid).Error(), "has no value", verb)
 	}
-	if n := requests.Load(); n != 0 {
-		t.Errorf("%d requests", n)
-	}
+	assert.Equal(t, requests.Load(), 0, "requests")
 }
 
 // TestMergeAfterProjection: a struct that was read with Select merges the properties that are named.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -46,7 +47,7 @@ func TestFirstRowsThatCannotWork(t *testing.T) {
 
 // TestFirstRowTooLarge: what FirstRow asks for and no row can hold is refused by the name of the largest, before any request.
 func TestFirstRowTooLarge(t *testing.T) {
-	s, n := counted(storagetest.Simulator(t, nil))
+	s, n := harness.CountedService(storagetest.Simulator(t, nil))
 	profiles, _ := program(t, s, "Profiles", []string{"Team", "Text"}, nil)
 	err := profiles.Insert(t.Context(), withText(1, 40_000))
 	if !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "the largest of them Text") || n.Count() != 0 {
@@ -59,12 +60,7 @@ func TestLayoutOfOneRepository(t *testing.T) {
 	table := account(t, storagetest.Simulator(t, nil)).Table("Profiles")
 	l := widentities.New[profile](nil)
 	broken := intrapartition.NewIndex[profile, compoundkey.Part]("broken", nil, nil)
-	if _, err := patterns.NewRepository(table, schema, l, broken); !errors.Is(err, tables.ErrWiring) {
-		t.Fatalf("a broken index beside it: %v", err)
-	}
-	_, err := patterns.NewRepository(table, schema, l)
-	harness.Check(t, err)
-	if _, err := patterns.NewRepository(table, schema, l); !errors.Is(err, tables.ErrWiring) {
-		t.Errorf("a second repository: %v", err)
-	}
+	assert.ErrorIs(assert.Fatal(t), assert.Err(patterns.NewRepository(table, schema, l, broken)), tables.ErrWiring, "a broken index beside it")
+	harness.Check(t, assert.Err(patterns.NewRepository(table, schema, l)))
+	assert.ErrorIs(t, assert.Err(patterns.NewRepository(table, schema, l)), tables.ErrWiring, "a second repository")
 }

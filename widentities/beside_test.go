@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -17,15 +18,11 @@ var quick = &patterns.JobOptions{Lag: time.Millisecond}
 func TestMaintenanceBesideADelete(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *process) error{
 		"Verify": func(ctx context.Context, p *process) error {
-			if err := harness.Clean(ctx, p.profiles.Verify, quick); err != nil {
-				t.Errorf("Verify yields %v", err)
-			}
+			assert.NoError(t, harness.Clean(ctx, p.profiles.Verify, quick), "Verify")
 			return nil
 		},
 		"Repair": func(ctx context.Context, p *process) error {
-			if err := harness.Clean(ctx, p.profiles.Repair, quick); err != nil {
-				t.Errorf("Repair yields %v", err)
-			}
+			assert.NoError(t, harness.Clean(ctx, p.profiles.Repair, quick), "Repair")
 			return nil
 		},
 		"Rebuild": func(ctx context.Context, p *process) error {
@@ -63,10 +60,8 @@ func deletedAt(t *testing.T, i int, again bool, run func(context.Context, *proce
 			harness.Check(t, p.profiles.Insert(ctx, withNumbers(2, 400)))
 		}
 	}))))
-	broken, err := start(faulty, table)
-	harness.Check(t, err, run(ctx, broken))
-	if err := harness.Clean(ctx, p.profiles.Verify, quick); err != nil {
-		t.Fatalf("delete after request %d leaves %v", i, err)
-	}
+	broken := harness.Must[*process](t)(start(faulty, table))
+	harness.Check(t, run(ctx, broken))
+	assert.NoError(assert.Fatal(t), harness.Clean(ctx, p.profiles.Verify, quick), "after a delete with request %d", i)
 	return met
 }

@@ -3,6 +3,7 @@ package widentities_test
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -12,7 +13,7 @@ import (
 // it.
 func TestRequestCountsOfVerbs(t *testing.T) {
 	ctx := t.Context()
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	p, _ := open(t, s)
 	v := withNumbers(1, 300)
 	harness.Check(t, p.profiles.Insert(ctx, v))
@@ -31,8 +32,6 @@ func TestRequestCountsOfVerbs(t *testing.T) {
 	} {
 		requests.Reset()
 		harness.Check(t, step.do())
-		if n := requests.Reset(); n != step.want {
-			t.Errorf("%s: %d requests, want %d", step.name, n, step.want)
-		}
+		assert.Equal(t, requests.Reset(), step.want, "%s: requests", step.name)
 	}
 }

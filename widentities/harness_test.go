@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,17 +73,8 @@ func open(t testing.TB, s *storagetest.Service) (*process, string) {
 	if err == nil {
 		err = p.profiles.Table().Create(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	return p, table
-}
-
-// counted is the service with its requests counted.
-func counted(s *storagetest.Service) (*storagetest.Service, *storagetest.RequestCounter) {
-	requests, watched := &storagetest.RequestCounter{}, *s
-	watched.ClientOptions.PerRetryPolicies = append(slices.Clip(watched.ClientOptions.PerRetryPolicies), requests)
-	return &watched, requests
 }
 
 // same compares what is stored of two profiles.
@@ -124,7 +114,6 @@ func bareProfiles(t testing.TB, s *storagetest.Service, table string) *patterns.
 	t.Helper()
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	harness.Check(t, err)
-	bare, err := patterns.NewRepository(account.Table(table), schema, widentities.New[profile](nil))
-	harness.Check(t, err)
+	bare := harness.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account.Table(table), schema, widentities.New[profile](nil)))
 	return bare
 }

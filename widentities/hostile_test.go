@@ -1,10 +1,10 @@
 package widentities_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -12,7 +12,7 @@ import (
 
 // TestHostileWide: what no row can hold is refused before any request, also where it would be in a record.
 func TestHostileWide(t *testing.T) {
-	s, n := counted(storagetest.Simulator(t, nil))
+	s, n := harness.CountedService(storagetest.Simulator(t, nil))
 	p, _ := open(t, s)
 	n.Reset()
 	for name, c := range map[string]struct {
@@ -30,9 +30,7 @@ func TestHostileWide(t *testing.T) {
 	} {
 		v := withNumbers(1, 300)
 		v.Team, v.More[c.property] = c.team, c.value
-		if err := p.profiles.Insert(t.Context(), v); !errors.Is(err, tables.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.ErrorIs(t, p.profiles.Insert(t.Context(), v), tables.ErrInvalid, name)
 	}
 	if got := n.Count(); got > 0 {
 		t.Errorf("%d requests", got)
@@ -45,7 +43,6 @@ func TestNamesOfPieces(t *testing.T) {
 	v := withNumbers(1, 300)
 	v.More["Pack00"], v.More["Pack01"], v.More["é"] = tables.String("Pack00:s1:x"), tables.Binary([]byte{0}), tables.String("")
 	harness.Check(t, p.profiles.Insert(t.Context(), v))
-	got, err := p.profiles.Get(t.Context(), at(1))
-	harness.Check(t, err)
+	got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	same(t, got, v)
 }

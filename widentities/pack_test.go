@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -34,10 +35,7 @@ func anyValue(t *rapid.T) tables.Value {
 		return tables.Double(rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.Inf(1), math.Inf(-1), math.NaN(), math.Copysign(0, -1), 3, 1e300})).Draw(t, "double"))
 	case 5:
 		ticks := time.Duration(rapid.Int64Range(0, math.MaxInt64/100).Draw(t, "ticks")) * 100
-		v, err := tables.DateTime(time.Unix(0, 0).Add(ticks))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := assert.Must[tables.Value](t)(tables.DateTime(time.Unix(0, 0).Add(ticks)))
 		return v
 	case 6:
 		return tables.GUID(uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid")))
@@ -107,22 +105,14 @@ func checkChoice(t *rapid.T, l *layout, laid *driver.LaidOut, p tables.Propertie
 	for range 3 {
 		names = append(names, p[rapid.IntRange(0, len(p)-1).Draw(t, "chosen")].Name)
 	}
-	rows, err := l.rows(laid.Directory, names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Must[[]int](t)(l.rows(laid.Directory, names))
 	chosen := map[int]tables.Properties{}
 	for _, i := range rows {
 		chosen[i] = further[i]
 	}
-	part, err := l.join(laid.Directory, slices.Clone(laid.First), chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	part := assert.Must[tables.Properties](t)(l.join(laid.Directory, slices.Clone(laid.First), chosen))
 	for _, name := range names {
-		if part.Get(name) != p.Get(name) {
-			t.Fatalf("%s is not in rows %v", name, rows)
-		}
+		assert.Equal(assert.Fatal(t), part.Get(name), p.Get(name), "%s is not in rows %v", name, rows)
 	}
 }
 
@@ -152,14 +142,10 @@ func TestMixedVersionsAreSeen(t *testing.T) {
 		rows[i] = was.Further[i].Properties
 		for name, row := range map[string]tables.Properties{"old": was.Further[i].Properties, "none": nil, "cut": rows[i][:0]} {
 			rows[i] = row
-			if _, err := l.join(is.Directory, nil, rows); err == nil {
-				t.Errorf("a row that is %s was joined", name)
-			}
+			assert.Error(t, assert.Err(l.join(is.Directory, nil, rows)), "a row that is %s was joined", name)
 		}
 	}
-	if different != 1 {
-		t.Errorf("%d of %d rows changed", different, len(is.Further))
-	}
+	assert.Equal(t, different, 1, "changed rows of %d", len(is.Further))
 }
 
 func numbers(n int) tables.Properties {
@@ -226,9 +212,7 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		written, err := appendRecord(nil, &p)
-		if err != nil {
-			t.Fatalf("%q was read and cannot be written: %v", text, err)
-		}
+		assert.NoError(assert.Fatal(t), err, "%q was read and cannot be written", text)
 		again, none, err := readRecord(string(written))
 		if err != nil || none != "" || again != p {
 			t.Fatalf("%q became %q, %v (%q)", text, written, err, rest)
@@ -276,14 +260,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	golden := filepath.Join("testdata", "golden_v1.txt")
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.String() != string(want) {
-		t.Errorf("the stored form has changed:\n%s", b.String())
-	}
-	if _, err := newLayout(nil).join(laid.Directory, nil, map[int]tables.Properties{0: laid.Further[0].Properties}); err != nil {
-		t.Error(err)
-	}
+	want := assert.Must[[]byte](t)(os.ReadFile(golden))
+	assert.Equal(t, b.String(), string(want), "the stored form has changed")
+	assert.Check(t, assert.Err(newLayout(nil).join(laid.Directory, nil, map[int]tables.Properties{0: laid.Further[0].Properties})))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -31,22 +32,19 @@ func program(t testing.TB, s *storagetest.Service, table string, first, keep []s
 
 // TestTopReadsNoMore: further rows are read of the entities that are asked for, and not of all in the page.
 func TestTopReadsNoMore(t *testing.T) {
-	s, n := counted(storagetest.Simulator(t, nil))
+	s, n := harness.CountedService(storagetest.Simulator(t, nil))
 	p, _ := open(t, s)
 	for i := range 20 {
 		harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(i+1, 300)))
 	}
 	n.Reset()
-	_, err := p.profiles.Query().Partition("red").First(t.Context())
-	harness.Check(t, err)
-	if got := n.Count(); got != 2 {
-		t.Errorf("First took %d requests, want 2", got)
-	}
+	harness.Check(t, assert.Err(p.profiles.Query().Partition("red").First(t.Context())))
+	assert.Equal(t, n.Count(), 2, "First: requests")
 }
 
 // TestSelectOfKeys reads no further row.
 func TestSelectOfKeys(t *testing.T) {
-	s, n := counted(storagetest.Simulator(t, nil))
+	s, n := harness.CountedService(storagetest.Simulator(t, nil))
 	p, _ := open(t, s)
 	for i := range 5 {
 		v := withNumbers(i+1, 300)
@@ -57,16 +55,12 @@ func TestSelectOfKeys(t *testing.T) {
 	for _, err := range p.profiles.Query().Partition("red").Select("RowKey").All(t.Context()) {
 		harness.Check(t, err)
 	}
-	if got := n.Count(); got != 1 {
-		t.Errorf("Select(RowKey) took %d requests, want 1", got)
-	}
+	assert.Equal(t, n.Count(), 1, "Select(RowKey): requests")
 	n.Reset()
 	for _, err := range p.profiles.Query().Partition("red").Select("PartitionKey", "RowKey", "Timestamp").All(t.Context()) {
 		harness.Check(t, err)
 	}
-	if got := n.Count(); got != 1 {
-		t.Errorf("Select of keys took %d requests, want 1", got)
-	}
+	assert.Equal(t, n.Count(), 1, "Select of keys: requests")
 }
 
 // TestFirstRowGrows: what an older program has left in further rows is read, and found once Repair has written it again.
@@ -78,14 +72,10 @@ func TestFirstRowGrows(t *testing.T) {
 	harness.Check(t, older.Insert(t.Context(), withNumbers(1, 300)))
 	for v, err := range newer.Query().Partition("red").Select("Email").All(t.Context()) {
 		harness.Check(t, err)
-		if v.Email != "p1@contoso.com" {
-			t.Errorf("Select(Email) reads %q", v.Email)
-		}
+		assert.Equal(t, v.Email, "p1@contoso.com", "Select(Email)")
 	}
-	_, err := harness.Findings(t.Context(), newer.Repair, nil)
-	harness.Check(t, err)
-	v, err := newer.Query().Partition("red").Where(tables.Eq("Email", "p1@contoso.com")).First(t.Context())
-	harness.Check(t, err)
+	harness.Check(t, assert.Err(harness.Findings(t.Context(), newer.Repair, nil)))
+	v := harness.Must[*profile](t)(newer.Query().Partition("red").Where(tables.Eq("Email", "p1@contoso.com")).First(t.Context()))
 	same(t, v, withNumbers(1, 300))
 }
 
@@ -102,15 +92,11 @@ func TestMergeAfterFirstRowChanged(t *testing.T) {
 	v := withNumbers(1, 300)
 	v.More["Extra"] = tables.Int32(7)
 	harness.Check(t, older.Insert(t.Context(), v))
-	_, err := byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))
-	harness.Check(t, err)
-	got, err := newer.Get(t.Context(), at(1))
-	harness.Check(t, err)
+	harness.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))))
+	got := harness.Must[*profile](t)(newer.Get(t.Context(), at(1)))
 	got.More["NotKept"] = tables.Int32(1)
 	harness.Check(t, newer.Merge(t.Context(), got, "NotKept"))
-	if _, err := newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com")); err != nil {
-		t.Errorf("the index: %v", err)
-	}
+	assert.NoError(t, assert.Err(newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))), "the index")
 }
 
 // TestMergeAfterKeepChanged is the same where the index keeps more.
@@ -125,26 +111,20 @@ func TestMergeAfterKeepChanged(t *testing.T) {
 	older, byEmail := program(t, s, table, first, keep)
 	newer, newByEmail := program(t, s, table, first, append(keep[:len(keep):len(keep)], "Answer00297", "Answer00298"))
 	harness.Check(t, older.Insert(t.Context(), withNumbers(1, 310)))
-	_, err := byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))
-	harness.Check(t, err)
-	got, err := newer.Get(t.Context(), at(1))
-	harness.Check(t, err)
+	harness.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))))
+	got := harness.Must[*profile](t)(newer.Get(t.Context(), at(1)))
 	got.More["NotKept"] = tables.Int32(1)
 	harness.Check(t, newer.Merge(t.Context(), got, "NotKept"))
-	if _, err := newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com")); err != nil {
-		t.Errorf("the index: %v", err)
-	}
+	assert.NoError(t, assert.Err(newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))), "the index")
 }
 
 // TestTooLarge: whatever is too large says so before any request.
 func TestTooLarge(t *testing.T) {
-	s, n := counted(storagetest.Simulator(t, nil))
+	s, n := harness.CountedService(storagetest.Simulator(t, nil))
 	p, _ := open(t, s)
 	n.Reset()
 	for _, size := range []int{4_200_000, 60_000_000} {
-		if err := p.profiles.Insert(t.Context(), withText(1, size)); !errors.Is(err, tables.ErrTooLarge) {
-			t.Errorf("%d: %v", size, err)
-		}
+		assert.ErrorIs(t, p.profiles.Insert(t.Context(), withText(1, size)), tables.ErrTooLarge, "%d", size)
 	}
 	if n.Count() > 0 {
 		t.Error(n.Count())
@@ -157,10 +137,7 @@ func TestForeignRowBetween(t *testing.T) {
 	p, _ := open(t, s)
 	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 9000)))
 	harness.Check(t, p.profiles.Table().Entities().Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: "red", Row: at(1).Row + "\uFFFB\uFFFB01x"}}))
-	_, err := p.profiles.Get(t.Context(), at(1))
-	if err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, assert.Err(p.profiles.Get(t.Context(), at(1))))
 }
 
 // TestOldIndexKey: an index key with U+FFFB from before the layout goes with its entity.
@@ -168,13 +145,11 @@ func TestOldIndexKey(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
 	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-	old, err := patterns.NewRepository(account(t, s).Table(table), schema, ix)
-	harness.Check(t, err)
+	old := harness.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account(t, s).Table(table), schema, ix))
 	v := withNumbers(1, 10)
 	v.Email = "a\uFFFBb"
 	harness.Check(t, old.Insert(t.Context(), v))
-	got, err := p.profiles.Get(t.Context(), at(1))
-	harness.Check(t, err)
+	got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	harness.Check(t, p.profiles.Delete(t.Context(), got))
 	if keys, err := rowKeys(t.Context(), p); err != nil || len(keys) > 0 {
 		t.Errorf("%q %v is left", keys, err)
@@ -182,9 +157,7 @@ func TestOldIndexKey(t *testing.T) {
 	if v, err := ix.In("red").Get(t.Context(), compoundkey.String("a\uFFFBb")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the deleted entity is read through the index: %v %v", v.Email, err)
 	}
-	if err := harness.Clean(t.Context(), p.profiles.Verify, nil); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, harness.Clean(t.Context(), p.profiles.Verify, nil))
 }
 
 // TestReplacementCharacterInKey: compoundkey writes U+FFFB for it, which is no mark of a further row.
@@ -192,23 +165,16 @@ func TestReplacementCharacterInKey(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
 	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-	old, err := patterns.NewRepository(account(t, s).Table(table), schema, ix)
-	harness.Check(t, err)
+	old := harness.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account(t, s).Table(table), schema, ix))
 	v := withNumbers(1, 10)
 	v.Email = "J\uFFFDrg"
 	harness.Check(t, old.Insert(t.Context(), v)) // without the layout
-	got, err := p.profiles.Get(t.Context(), at(1))
-	harness.Check(t, err)
-	if err := p.profiles.Replace(t.Context(), got); err != nil {
-		t.Errorf("Replace of a narrow entity: %v", err)
-	}
+	got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
+	assert.NoError(t, p.profiles.Replace(t.Context(), got), "Replace of a narrow entity")
 	v2 := withNumbers(2, 10)
 	v2.Email = "J\uFFFDrgen"
-	if err := p.profiles.Insert(t.Context(), v2); err != nil {
-		t.Errorf("Insert of a narrow entity: %v", err)
-	}
-	got, err = p.profiles.Get(t.Context(), at(1))
-	harness.Check(t, err)
+	assert.NoError(t, p.profiles.Insert(t.Context(), v2), "Insert of a narrow entity")
+	got = harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	harness.Check(t, p.profiles.Delete(t.Context(), got))
 	if v, err := p.byEmail.In("red").Get(t.Context(), compoundkey.String("J\uFFFDrg")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("deleted, and read through the index: %v %v", v, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -47,24 +48,17 @@ func TestSizes(t *testing.T) {
 		{mixed, 2, 2},
 	} {
 		t.Run(fmt.Sprintf("%d", c.profile.ID), func(t *testing.T) {
-			s, requests := counted(storagetest.Open(t))
+			s, requests := harness.CountedService(storagetest.Open(t))
 			p, _ := open(t, s)
 			requests.Reset()
 			harness.Check(t, p.profiles.Insert(t.Context(), c.profile))
-			if n := requests.Reset(); n != 1 {
-				t.Errorf("the insert took %d requests", n)
-			}
-			got, err := p.profiles.Get(t.Context(), at(c.profile.ID))
-			harness.Check(t, err)
-			if n := requests.Reset(); n != c.reads {
-				t.Errorf("the read took %d requests, want %d", n, c.reads)
-			}
+			assert.Equal(t, requests.Reset(), 1, "the insert: requests")
+			got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(c.profile.ID)))
+			assert.Equal(t, requests.Reset(), c.reads, "the read: requests")
 			same(t, got, c.profile)
-			got, err = p.byEmail.In("red").Get(t.Context(), compoundkey.String(c.profile.Email))
-			harness.Check(t, err)
+			got = harness.Must[*profile](t)(p.byEmail.In("red").Get(t.Context(), compoundkey.String(c.profile.Email)))
 			same(t, got, c.profile)
-			keys, err := rowKeys(t.Context(), p)
-			harness.Check(t, err)
+			keys := harness.Must[[]string](t)(rowKeys(t.Context(), p))
 			if len(keys) != 2*c.rows { // each with its copy
 				t.Errorf("%d rows, want 2 of %d: %q", len(keys), c.rows, keys)
 			}
@@ -74,7 +68,7 @@ func TestSizes(t *testing.T) {
 
 // TestLargest looks for the first size that is refused, without and with a copy, and that nothing was sent.
 func TestLargest(t *testing.T) {
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	p, table := open(t, s)
 	harness.Check(t, p.profiles.Insert(t.Context(), withText(1, 1_900_000)))
 	requests.Reset()
@@ -82,9 +76,7 @@ func TestLargest(t *testing.T) {
 	if !errors.Is(err, tables.ErrTooLarge) || requests.Count() != 0 {
 		t.Fatalf("%v after %d requests", err, requests.Count())
 	}
-	if !strings.Contains(err.Error(), "4194304") {
-		t.Errorf("the limit is not named: %v", err)
-	}
+	assert.Contains(t, err.Error(), "4194304", "the limit is not named")
 	bare := bareProfiles(t, s, table)
 	harness.Check(t, bare.Insert(t.Context(), withText(3, 3<<20))) // 3 MiB
 	least, most := 3<<20, 4<<20
@@ -110,14 +102,12 @@ func TestLargest(t *testing.T) {
 
 // TestFirstRow holds what conditions and projections may use, and what they cost.
 func TestFirstRow(t *testing.T) {
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	p, _ := open(t, s)
 	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 5_000)), p.profiles.Insert(t.Context(), withNumbers(2, 20)))
 	query := p.profiles.Query().Partition("red")
 	_, err := query.Where(tables.Eq("Answer00007", 7)).Page(t.Context(), "")
-	if !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("a condition on a property that may be in a further row: %v", err)
-	}
+	assert.ErrorIs(t, err, tables.ErrInvalid, "a condition on a property that may be in a further row")
 	for _, c := range []struct {
 		selected  []string
 		condition tables.Condition
@@ -130,11 +120,8 @@ func TestFirstRow(t *testing.T) {
 		{nil, tables.Eq("Email", "p2@contoso.com"), 1},
 	} {
 		requests.Reset()
-		got, err := query.Select(c.selected...).Where(c.condition).First(t.Context())
-		harness.Check(t, err)
-		if n := requests.Reset(); n != c.requests {
-			t.Errorf("%q took %d requests, want %d", c.selected, n, c.requests)
-		}
+		got := harness.Must[*profile](t)(query.Select(c.selected...).Where(c.condition).First(t.Context()))
+		assert.Equal(t, requests.Reset(), c.requests, "%q: requests", c.selected)
 		if c.selected == nil {
 			same(t, got, withNumbers(got.ID, map[int]int{1: 5_000, 2: 20}[got.ID]))
 			continue
@@ -150,21 +137,16 @@ func TestFirstRow(t *testing.T) {
 
 // TestMergeTouchesFewRows counts what a merge of one property writes.
 func TestMergeTouchesFewRows(t *testing.T) {
-	s, requests := counted(storagetest.Open(t))
+	s, requests := harness.CountedService(storagetest.Open(t))
 	p, _ := open(t, s)
 	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 25_000)))
-	before, err := versions(t.Context(), p)
-	harness.Check(t, err)
-	v, err := p.profiles.Get(t.Context(), at(1))
-	harness.Check(t, err)
+	before := harness.Must[map[string]string](t)(versions(t.Context(), p))
+	v := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	v.More["Answer12345"] = tables.Int32(-1)
 	requests.Reset()
 	harness.Check(t, p.profiles.Merge(t.Context(), v, "Answer12345"))
-	if n := requests.Reset(); n != 3 {
-		t.Errorf("the merge took %d requests", n)
-	}
-	after, err := versions(t.Context(), p)
-	harness.Check(t, err)
+	assert.Equal(t, requests.Reset(), 3, "the merge: requests")
+	after := harness.Must[map[string]string](t)(versions(t.Context(), p))
 	changed := 0
 	for key, etag := range after {
 		if before[key] != etag {
@@ -174,8 +156,7 @@ func TestMergeTouchesFewRows(t *testing.T) {
 	if changed != 4 { // first row and one further, each with its copy
 		t.Errorf("%d of %d rows were written", changed, len(after))
 	}
-	got, err := p.profiles.Get(t.Context(), at(1))
-	harness.Check(t, err)
+	got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	same(t, got, v)
 	harness.Check(t, p.profiles.Replace(t.Context(), v))
 }
@@ -232,9 +213,7 @@ func TestLimitsOfThePage(t *testing.T) {
 		if !c.fits(c.largest) || c.fits(c.largest+1) {
 			t.Errorf("%q is not the limit: find it with Explain, and state it on the page", want)
 		}
-		if !strings.Contains(page, want) {
-			t.Errorf("the page does not say %q", want)
-		}
+		assert.Contains(t, page, want, "the page")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -52,9 +53,7 @@ func TestNoTornRead(t *testing.T) {
 		reads = 20_000
 	}
 	if given := os.Getenv("TORN_READS"); given != "" {
-		if _, err := fmt.Sscan(given, &reads); err != nil {
-			t.Fatal(err)
-		}
+		harness.Check(t, assert.Err(fmt.Sscan(given, &reads)))
 	}
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
@@ -98,8 +97,7 @@ func TestNoTornRead(t *testing.T) {
 		for done.Load() < before+2 && !t.Failed() {
 			time.Sleep(50 * time.Microsecond) // a writer without pause leaves readers nothing but refusals
 		}
-		v, err := p.profiles.Get(t.Context(), at(1))
-		harness.Check(t, err)
+		v := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 		writes++
 		v.More = numbered(writes).More
 		harness.Check(t, p.profiles.Replace(t.Context(), v))

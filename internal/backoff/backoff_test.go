@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 func TestDelayIsBounded(t *testing.T) {
@@ -20,9 +22,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	start := time.Now()
-	if err := Wait(ctx, 20); err != context.Canceled {
-		t.Fatalf("error is %v", err)
-	}
+	assert.Equal(assert.Fatal(t), Wait(ctx, 20), context.Canceled)
 	if time.Since(start) > time.Second/2 {
 		t.Fatal("waited on a dead context")
 	}

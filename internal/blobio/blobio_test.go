@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
@@ -46,9 +47,7 @@ func TestList(t *testing.T) {
 		`<EnumerationResults><NextMarker /></EnumerationResults>`:                                                                      {garbled: true},
 	} {
 		client, err := container.NewClientWithNoCredential("https://contoso.example/names", &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: listing(body)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, err)
 		names, garbled := "", false
 		for item, err := range blobio.List(t.Context(), client, "", container.ListBlobsInclude{}) {
 			if err != nil {

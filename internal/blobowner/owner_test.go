@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 )
 
@@ -35,9 +36,7 @@ func TestCheckName(t *testing.T) {
 			t.Errorf("%q: %v, want own %v", name, err, own)
 		}
 	}
-	if err := (blobowner.Owner{}).CheckName("anything"); err == nil {
-		t.Error("an owner without a prefix owns a blob")
-	}
+	assert.Error(t, (blobowner.Owner{}).CheckName("anything"), "an owner without a prefix owns a blob")
 }
 
 func TestCheckLabels(t *testing.T) {

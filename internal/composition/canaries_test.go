@@ -26,6 +26,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/testrun"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -96,7 +97,7 @@ func (b *birds) value(v any, secrets ...[]string) {
 
 // error looks at an error and all that it wraps.
 func (b *birds) error(where string, err error) {
-	harness.EachCause(err, func(err error) {
+	testrun.EachCause(err, func(err error) {
 		for _, text := range textsOf(err) {
 			b.search("error of "+where, text, b.keys, b.plain)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
@@ -66,14 +67,9 @@ func stored(t *testing.T, s *storagetest.Service, all []state) *copies {
 	c := &copies{}
 	options := s.ClientOptions
 	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), &c.requests)
-	account, err := core.NewAccountFromConnectionString(s.ConnectionString, &core.AccountOptions{ClientOptions: options})
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := assert.Must[*core.Account](t)(core.NewAccountFromConnectionString(s.ConnectionString, &core.AccountOptions{ClientOptions: options}))
 	table := account.Table(s.TableName(t))
-	if err := table.Create(ctx); err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, table.Create(ctx))
 	var writes []tablerow.Row
 	write := func(least int) {
 		if len(writes) >= least {
@@ -223,17 +219,13 @@ func TestLater(t *testing.T) {
 						return strings.Compare(a.(*tablerow.Row).Key.Row, b.(*tablerow.Row).Key.Row)
 					}}),
 				} {
-					if told := told(t, got); !slices.Equal(told, want) {
-						t.Errorf("%s, %s, top %d, page size %d: %q, want %q", name, how, top, size, told, want)
-					}
+					assert.Slices(t, told(t, got), want, "%s, %s, top %d, page size %d", name, how, top, size)
 				}
 			}
 		}
 		v, err := q.of.First(ctx)
 		if len(want) == 0 {
-			if !errors.Is(err, entity.ErrNotFound) {
-				t.Errorf("%s: First: %v, %v", name, v, err)
-			}
+			assert.ErrorIs(t, err, entity.ErrNotFound, "%s: First: %v", name, v)
 		} else if got := tell(t, v, err); got != want[0] {
 			t.Errorf("%s: First: %s, want %s", name, got, want[0])
 		}
@@ -282,13 +274,9 @@ func TestLaterFails(t *testing.T) {
 	for how, got := range map[string]iter.Seq2[any, error]{
 		"All": query.All(ctx), "All with small pages": query.PageSize(3).All(ctx), "Page": pages(t, query), "AllParallel": query.AllParallel(ctx, core.Parallel{}),
 	} {
-		if told := told(t, got); !slices.Equal(told, want) {
-			t.Errorf("%s: %q, want %q", how, told, want)
-		}
+		assert.Slices(t, told(t, got), want, how)
 	}
-	if got := told(t, query.Top(5).All(ctx)); !slices.Equal(got, want[:6]) {
-		t.Errorf("Top: %q, want %q", got, want[:6])
-	}
+	assert.Slices(t, told(t, query.Top(5).All(ctx)), want[:6], "Top")
 	for kind, fails := range map[error]error{
 		entity.ErrUnavailable: &entity.Error{Op: "Get", Table: c.Table.Name(), Kind: entity.ErrUnavailable},
 		errSome:               errSome,
@@ -304,9 +292,7 @@ func TestLaterFails(t *testing.T) {
 				t.Errorf("%v: %v, %v", kind, v, err)
 			}
 		}
-		if n != 11 {
-			t.Errorf("%v: %d values, problems and errors", kind, n)
-		}
+		assert.Equal(t, n, 11, "%v: values, problems and errors", kind)
 	}
 }
 
@@ -360,10 +346,7 @@ func TestLatersInFewPages(t *testing.T) {
 
 // TestPlanOfMarked: a query with conditions asks for marked rows, too, and stays of its class.
 func TestPlanOfMarked(t *testing.T) {
-	account, err := core.NewAccountFromConnectionString(storagetest.Open(t).ConnectionString, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := assert.Must[*core.Account](t)(core.NewAccountFromConnectionString(storagetest.Open(t).ConnectionString, nil))
 	src := &core.Source{Table: account.Table("Index"), Codec: &core.Codec{}, Span: compoundkey.Prefix("a"), Where: []entity.Condition{entity.Eq("Type", "x")},
 		Kept: []string{"Age", "Type"}, Marked: rows.Mark, System: []string{rows.Mark}}
 	q := core.NewQuery(src).Partition("p").Where(entity.Or(entity.Gt("Age", int32(5)), entity.Lt("Age", int32(2))))
@@ -372,13 +355,9 @@ func TestPlanOfMarked(t *testing.T) {
 	if err != nil || p.Filter != want || p.Class.String() != "range query" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := q.Where(entity.Eq(rows.Mark, "x")).Plan(); err == nil || !strings.Contains(err.Error(), "does not store") {
-		t.Errorf("a condition of the program on the mark: %v", err)
-	}
+	assert.ErrorContains(t, assert.Err(q.Where(entity.Eq(rows.Mark, "x")).Plan()), "does not store", "a condition of the program on the mark")
 	many := slices.Repeat([]entity.Condition{entity.Gt("Age", int32(5))}, 9)
-	if _, err := q.Where(many[1:]...).Plan(); err != nil {
-		t.Errorf("15 comparisons: %v", err)
-	}
+	assert.NoError(t, assert.Err(q.Where(many[1:]...).Plan()), "15 comparisons")
 	if _, err := q.Where(many...).Plan(); !errors.Is(err, entity.ErrTooLarge) || !strings.Contains(err.Error(), "a filter of 16 comparisons (15 of yours and 1 of the library's) is over the limit of 15") {
 		t.Errorf("16 comparisons: %v", err)
 	}

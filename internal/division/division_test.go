@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	goroutines "github.com/tablepatterns/tablepatterns/internal/leaks"
 )
@@ -56,9 +57,7 @@ func TestRun(t *testing.T) {
 			}
 			if together := append(written, alone...); c.ends == 0 {
 				slices.Sort(together)
-				if !slices.Equal(together, all) {
-					t.Fatalf("written and alone: %v", together)
-				}
+				assert.Slices(assert.Fatal(t), together, all, "written and alone")
 			}
 		})
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 func TestAppendProperty(t *testing.T) {
@@ -78,9 +80,7 @@ func checkJSON(t rapid.TB, v Value) {
 func unquoted(t rapid.TB, text []byte) string {
 	t.Helper()
 	var s string
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	assert.NoError(assert.Fatal(t), json.Unmarshal(text, &s), text)
 	return s
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 func TestUnits(t *testing.T) {
@@ -55,26 +57,16 @@ func TestSizes(t *testing.T) {
 		{Guid(uuid.Nil), 16},
 		{Value{}, 0},
 	} {
-		if got := c.value.StoredSize(); got != c.want {
-			t.Errorf("%#v: %d, want %d", c.value, got, c.want)
-		}
-		if got := PropertySize("Größe", c.value); got != 8+2*5+c.want {
-			t.Errorf("%#v as a property: %d", c.value, got)
-		}
+		assert.Equal(t, c.value.StoredSize(), c.want, "%#v", c.value)
+		assert.Equal(t, PropertySize("Größe", c.value), 8+2*5+c.want, "%#v as a property", c.value)
 	}
-	if got := KeySize("Sales", "😀"); got != 4+2*5+2*2 {
-		t.Errorf("keys: %d", got)
-	}
-	if got := KeySize("", ""); got != 4 {
-		t.Errorf("empty keys: %d", got)
-	}
+	assert.Equal(t, KeySize("Sales", "😀"), 4+2*5+2*2, "keys")
+	assert.Equal(t, KeySize("", ""), 4, "empty keys")
 }
 
 func TestCheckName(t *testing.T) {
 	for _, name := range []string{"a", "_", "_1", "Age", "Größe", "名前", "Ⅷ", "a\u0301", "a\u200d", "a١", strings.Repeat("a", 255), strings.Repeat("𐐀", 127)} {
-		if err := CheckName(name); err != nil {
-			t.Errorf("%q: %v", name, err)
-		}
+		assert.NoError(t, CheckName(name), "%q", name)
 	}
 	for _, name := range []string{"", "1a", "a-b", "a b", "a.b", "a@b", "a'b", "\u0301a", "a\x00", "a\xff", "a\uFFFD", "😀", strings.Repeat("a", 256), strings.Repeat("𐐀", 128)} {
 		if CheckName(name) == nil {
@@ -112,9 +104,7 @@ func TestCheck(t *testing.T) {
 		String(strings.Repeat("a", MaxStringUnits)), String(strings.Repeat("ü", MaxStringUnits)),
 		String(strings.Repeat("😀", MaxStringUnits/2)), Binary(make([]byte, MaxBinarySize)),
 	) {
-		if err := v.Check(); err != nil {
-			t.Errorf("%v: %v", v, err)
-		}
+		assert.NoError(t, v.Check(), v)
 	}
 	for name, v := range map[string]Value{
 		"null":          {},

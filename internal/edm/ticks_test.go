@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 const rfc3339Ticks = "2006-01-02T15:04:05.9999999Z"
@@ -22,9 +24,7 @@ func TestTicksGolden(t *testing.T) {
 		if got, err := Ticks(want); err != nil || got != ticks {
 			t.Errorf("%v: %d, %v; want %d", want, got, err, ticks)
 		}
-		if got := TimeOfTicks(ticks); got != want {
-			t.Errorf("%d: %v, want %v", ticks, got, want)
-		}
+		assert.Equal(t, TimeOfTicks(ticks), want, "%d", ticks)
 	}
 }
 
@@ -40,25 +40,17 @@ func TestTicksRefuses(t *testing.T) {
 		if got, err := Ticks(at); err == nil {
 			t.Errorf("%v: %d", at, got)
 		}
-		if _, err := DateTime(at); err == nil {
-			t.Errorf("%v is stored", at)
-		}
+		assert.Error(t, assert.Err(DateTime(at)), "%v is stored", at)
 	}
-	if _, err := DateTime(time.Date(1600, 12, 31, 23, 59, 59, 999999900, time.UTC)); err == nil {
-		t.Error("1600 is stored")
-	}
-	if _, err := DateTime(time.Time{}); err == nil {
-		t.Error("the zero time is stored")
-	}
+	assert.Error(t, assert.Err(DateTime(time.Date(1600, 12, 31, 23, 59, 59, 999999900, time.UTC))), "1600 is stored")
+	assert.Error(t, assert.Err(DateTime(time.Time{})), "the zero time is stored")
 }
 
 // An instant is the same in every zone.
 func TestTicksZone(t *testing.T) {
 	at := time.Date(2014, 8, 22, 12, 0, 0, 0, time.FixedZone("", 7200))
 	v := mustDateTime(t, at)
-	if got := string(AppendValue(nil, v)); got != `"2014-08-22T10:00:00Z"` {
-		t.Error(got)
-	}
+	assert.Equal(t, string(AppendValue(nil, v)), `"2014-08-22T10:00:00Z"`)
 	if back, _ := v.Time(); !back.Equal(at) || back.Location() != time.UTC {
 		t.Error(back)
 	}

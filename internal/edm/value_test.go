@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // drawValue draws a value of any type but null, extremes among them.
@@ -92,10 +94,7 @@ func checkAccessors(t rapid.TB, v Value) {
 
 func mustDateTime(t rapid.TB, at time.Time) Value {
 	t.Helper()
-	v, err := DateTime(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := assert.Must[Value](t)(DateTime(at))
 	return v
 }
 
@@ -119,9 +118,7 @@ func TestAny(t *testing.T) {
 		case uuid.UUID:
 			v = Guid(x)
 		}
-		if v.Any() != want {
-			t.Errorf("%#v: %#v", v, v.Any())
-		}
+		assert.Equal(t, v.Any(), want, "%#v", v)
 	}
 	if got, ok := Binary([]byte{1, 2}).Any().([]byte); !ok || !bytes.Equal(got, []byte{1, 2}) {
 		t.Errorf("binary: %v", got)
@@ -186,8 +183,6 @@ func TestGoString(t *testing.T) {
 		`String("a")`: String("a"), `Int64(5)`: Int64(5), `Double(NaN)`: Double(math.NaN()), `Boolean(true)`: Boolean(true),
 		`null(<nil>)`: {}, `DateTime(1601-01-01T00:00:00Z)`: dateTimeOfTicks(minDateTimeTicks),
 	} {
-		if got := fmt.Sprintf("%#v", v); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("%#v", v), want)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -49,10 +50,10 @@ func (c tally) write(ctx context.Context, row string, n int, etag azcore.ETag) e
 func (c tally) create(t testing.TB, rows ...string) {
 	t.Helper()
 	_, err := c.CreateTable(t.Context(), nil)
-	check(t, err)
+	assert.Check(t, err)
 	for _, row := range rows {
 		_, err = c.AddEntity(t.Context(), fmt.Appendf(nil, `{"PartitionKey":"p","RowKey":%q,"N":0}`, row), nil)
-		check(t, err)
+		assert.Check(t, err)
 	}
 }
 
@@ -139,10 +140,9 @@ func jobs(worker explore.Actor, workers int, rows ...string) explore.Interleavin
 		tallyOf(s).create(t, rows...)
 		queue := jobsOf(s)
 		_, err := queue.Create(t.Context(), nil)
-		check(t, err)
+		assert.Check(t, err)
 		for _, row := range rows {
-			_, err := queue.EnqueueMessage(t.Context(), row, nil)
-			check(t, err)
+			assert.Check(t, assert.Err(queue.EnqueueMessage(t.Context(), row, nil)))
 		}
 		stage := explore.InterleavingStage{Check: func(ctx context.Context, s *storagetest.Service) error {
 			for _, row := range rows {
@@ -219,9 +219,7 @@ func TestInterleavingsOfAHandOff(t *testing.T) {
 	c.Crashes = 1
 	w = explore.Interleavings(t, c)
 	w.MustDiverge(t)
-	if last := w.Divergence.Schedule[len(w.Divergence.Schedule)-1]; !strings.Contains(last, "dies before ReplaceEntity") {
-		t.Errorf("%v", w.Divergence)
-	}
+	assert.Contains(t, w.Divergence.Schedule[len(w.Divergence.Schedule)-1], "dies before ReplaceEntity", w.Divergence)
 }
 
 // Two workers that add one, each believing that the message is its own: only a pause can give it to both.
@@ -265,9 +263,7 @@ func TestInterleavingsOfTheOrderOfMessages(t *testing.T) {
 		return st
 	}
 	explore.Interleavings(t, c).MustConverge(t)
-	if len(seen) != 2 {
-		t.Errorf("a came first: %v", seen)
-	}
+	assert.Len(t, seen, 2, "a came first")
 }
 
 func TestInterleavingsSpeed(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -44,9 +45,7 @@ func TestInterleavingsAndTime(t *testing.T) {
 			t.Errorf("returned %q", text)
 		}
 	}
-	if len(w.Returned) != 2 {
-		t.Errorf("returned %v", w.Returned)
-	}
+	assert.Len(t, w.Returned, 2, "returned")
 }
 
 // A call that waits its turn besides another is a step of its own, in either order.
@@ -122,8 +121,7 @@ func TestInterleavingsThatCannotGoOn(t *testing.T) {
 				explore.Interleavings(t, c.walk)
 				return
 			}
-			self, err := os.Executable()
-			check(t, err)
+			self := assert.Must[string](t)(os.Executable())
 			cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
 			cmd.Env = append(os.Environ(), walksVariable+"=1")
 			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), c.says) {

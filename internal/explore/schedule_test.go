@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/toy"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -61,9 +63,7 @@ func TestSchedulesAreSeeded(t *testing.T) {
 		if second := traced(t, c, seed); !slices.Equal(first, second) {
 			t.Fatalf("seed %d: %q, then %q", seed, first, second)
 		}
-		if len(first) != 4 {
-			t.Fatalf("seed %d: %q", seed, first)
-		}
+		assert.Len(assert.Fatal(t), first, 4, "seed %d", seed)
 		orders[strings.Join(first, "; ")] = true
 	}
 	if len(orders) != 6 {
@@ -109,22 +109,22 @@ func TestSchedulesAreDeterministic(t *testing.T) {
 
 // The scheduler's service is held back for its actors, and for nobody else.
 func TestSchedulesLetOneCallGoAtATime(t *testing.T) {
-	var s0 *toy
+	var s0 *toy.Toy
 	stage := func(t testing.TB, s *storagetest.Service) Stage {
 		st := unlockedStage(t, s)
 		st.Check = func(context.Context, *storagetest.Service, []error) error { return nil }
-		must(t, put(t.Context(), s, "before", "the actors"))
+		assert.Check(t, put(t.Context(), s, "before", "the actors"))
 		return st
 	}
-	service := func(testing.TB) *storagetest.Service { s, toy := newToy(); s0 = toy; return s }
+	service := func(testing.TB) *storagetest.Service { s, service := newToy(); s0 = service; return s }
 	trace := traced(t, ScheduleCase{Stage: stage, Service: service}, 3)
-	if len(trace) != 4 || len(s0.log) != 5 {
-		t.Fatalf("%q; the service saw %q", trace, s0.log)
+	if len(trace) != 4 || len(s0.Log()) != 5 {
+		t.Fatalf("%q; the service saw %q", trace, s0.Log())
 	}
 	for i, step := range trace {
 		// The row that a step names is the one that the service saw next.
-		if !strings.Contains(step, "ReplaceEntity Rows") || !strings.HasPrefix(s0.log[i+1], "PUT /Rows(") {
-			t.Errorf("step %d: %q, and the service saw %q", i, step, s0.log[i+1])
+		if !strings.Contains(step, "ReplaceEntity Rows") || !strings.HasPrefix(s0.Log()[i+1], "PUT /Rows(") {
+			t.Errorf("step %d: %q, and the service saw %q", i, step, s0.Log()[i+1])
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestSchedulesEndWorkersAndPassTime(t *testing.T) {
 			begin := time.Now()
 			return Stage{
 				Actors: []Actor{func(ctx context.Context, s *storagetest.Service) error {
-					if _, err := call(ctx, s, http.MethodPut, toyQueue+"/1", "work"); err != nil {
+					if _, err := toy.Call(ctx, &s.ClientOptions, http.MethodPut, toy.Queue+"/1", "work"); err != nil {
 						return err
 					}
 					for {
@@ -148,7 +148,7 @@ func TestSchedulesEndWorkersAndPassTime(t *testing.T) {
 				}},
 				Workers: []Actor{func(ctx context.Context, s *storagetest.Service) error {
 					for ctx.Err() == nil {
-						if got, err := call(ctx, s, http.MethodGet, toyQueue+"/1", ""); err == nil {
+						if got, err := toy.Call(ctx, &s.ClientOptions, http.MethodGet, toy.Queue+"/1", ""); err == nil {
 							put(ctx, s, "done", got)
 						}
 						time.Sleep(30 * time.Second)
@@ -200,14 +200,12 @@ func TestSchedulesFindUnlockedWriters(t *testing.T) {
 		return
 	}
 	self, err := os.Executable()
-	must(t, err)
+	assert.Check(t, err)
 	again := func(run string) string {
 		cmd := exec.CommandContext(t.Context(), self, "-test.run="+run, "-test.v")
 		cmd.Env = append(os.Environ(), unlockedVariable+"=1")
 		out, err := cmd.CombinedOutput()
-		if err == nil {
-			t.Fatalf("two writers without an agreement were not caught:\n%s", out)
-		}
+		assert.Error(assert.Fatal(t), err, "two writers without an agreement were not caught:\n%s", out)
 		return string(out)
 	}
 	out := again("^TestSchedulesFindUnlockedWriters$")
@@ -244,7 +242,7 @@ func TestSchedulesThatDoNotEnd(t *testing.T) {
 		return
 	}
 	self, err := os.Executable()
-	must(t, err)
+	assert.Check(t, err)
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestSchedulesThatDoNotEnd$")
 	cmd.Env = append(os.Environ(), unlockedVariable+"=1")
 	out, err := cmd.CombinedOutput()

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -24,16 +25,15 @@ func TestSchedulesOnTheSimulator(t *testing.T) {
 			Name: fmt.Sprintf("conditional=%v", conditional), Seeds: 100,
 			Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 				table := tablesOf(t, s).NewClient("Counts")
-				_, err := table.CreateTable(t.Context(), nil)
-				check(t, err)
-				_, err = table.AddEntity(t.Context(), entityOf("p", "r", `"N":0`), nil)
-				check(t, err)
+				assert.Check(t, assert.Err(table.CreateTable(t.Context(), nil)))
+				_, err := table.AddEntity(t.Context(), entityOf("p", "r", `"N":0`), nil)
+				assert.Check(t, err)
 				actor := func(ctx context.Context, s *storagetest.Service) error { return countUp(ctx, t, s, conditional) }
 				return explore.Stage{
 					Actors: []explore.Actor{actor, actor},
 					Check: func(ctx context.Context, _ *storagetest.Service, errs []error) error {
 						got, err := table.GetEntity(ctx, "p", "r", nil)
-						check(t, errors.Join(append(errs, err)...))
+						assert.Check(t, errors.Join(append(errs, err)...))
 						switch {
 						case strings.Contains(string(got.Value), `"N":2`):
 							return nil
@@ -79,7 +79,7 @@ func countUp(ctx context.Context, t testing.TB, s *storagetest.Service, conditio
 func TestSchedulesOfTheLibraryAreDeterministic(t *testing.T) {
 	stage := func(t testing.TB, s *storagetest.Service) explore.Stage {
 		_, err := newStaff(t.Context(), s, "Staff")
-		check(t, err)
+		assert.Check(t, err)
 		actor := func(id string) explore.Actor {
 			return func(ctx context.Context, s *storagetest.Service) error {
 				s, _ = s.Faulty(storagetest.Randomly(0.2, 3, storagetest.LostAnswer))
@@ -119,7 +119,7 @@ func TestSchedulesOfTheLibraryAreDeterministic(t *testing.T) {
 func TestHireConcurrently(t *testing.T) {
 	explore.Schedules(t, explore.ScheduleCase{Seeds: 100, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		_, err := newStaff(t.Context(), s, "Staff")
-		check(t, err)
+		assert.Check(t, err)
 		hireAs := func(id string) explore.Actor {
 			return func(ctx context.Context, s *storagetest.Service) error {
 				staff, err := openStaff(s, "Staff")

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
@@ -57,9 +58,7 @@ func TestMarked(t *testing.T) {
 			t.Errorf("%s: %v, %v", want, err, failed)
 			continue
 		}
-		if string(text) != want {
-			t.Errorf("%s, want %s", text, want)
-		}
+		assert.Equal(t, string(text), want, text)
 		if again, err := odata.Parse(string(text)); want != "" && (err != nil || again != expr) {
 			t.Errorf("%s is read as another filter: %v", text, err)
 		}
@@ -91,10 +90,7 @@ func TestMarkedFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q filter.Query
 		for range rapid.IntRange(0, 3).Draw(t, "filters") {
-			text, err := odata.Append(nil, tree(t, 3))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := assert.Must[[]byte](t)(odata.Append(nil, tree(t, 3)))
 			q.Filters = append(q.Filters, string(text))
 		}
 		plain, _ := q.Expr(types)

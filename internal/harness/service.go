@@ -20,6 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
@@ -112,22 +113,12 @@ func OneKind(t testing.TB, errs ...error) {
 }
 
 // Must returns the value of a call that must not fail.
-func Must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
+func Must[T any](t testing.TB) func(T, error) T { return assert.Must[T](t) }
 
 // Check fails the test if one of the errors is not nil.
 func Check(t testing.TB, errs ...error) {
 	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, errs...)
 }
 
 // Transport is a service inside the test: a function that replaces the network.
@@ -178,6 +169,13 @@ func Counted(t testing.TB) (*tables.Account, *atomic.Int64) {
 	t.Helper()
 	n := new(atomic.Int64)
 	return AccountWith(t, Watching(PerAttempt(func(*http.Request) { n.Add(1) }))), n
+}
+
+// CountedService returns the service with a counter of its requests.
+func CountedService(s *storagetest.Service) (*storagetest.Service, *storagetest.RequestCounter) {
+	counted, counter := *s, &storagetest.RequestCounter{}
+	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), counter)
+	return &counted, counter
 }
 
 // Row makes an entity.

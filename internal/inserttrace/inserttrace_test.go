@@ -30,14 +30,10 @@ func TestInsert(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program, data, profile := filepath.Join(dir, "program"), filepath.Join(dir, "data"), filepath.Join(dir, "profile")
-	if err := os.Mkdir(data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.Mkdir(data, 0o755))
 	run(t, "build", "-cover", "-covermode=atomic", "-coverpkg="+modulePath+"...", "-o", program, ".")
 	calls, err := exec.CommandContext(t.Context(), program, data).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, err)
 	run(t, "tool", "covdata", "textfmt", "-i="+data, "-o="+profile)
 	functions, files, packages := 0, map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(run(t, "tool", "cover", "-func="+profile)) {

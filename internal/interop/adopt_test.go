@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -130,9 +130,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 	for i := range 5 {
 		key := tables.Key{Partition: fmt.Sprint("customer-", i), Row: fmt.Sprintf("O-2024-%06d", i*100+40)}
 		o := harness.Must[*adoptedOrder](t)(orders.Update(ctx, key, func(o *adoptedOrder) error { o.Total += 10; return nil }))
-		if o.Rest["note"] != tables.String("kept") {
-			t.Errorf("a property without a field is lost: %+v", o)
-		}
+		assert.Equal(t, o.Rest["note"], tables.String("kept"), "a property without a field is lost: %+v", o)
 	}
 	options := &patterns.JobOptions{Lag: time.Nanosecond}
 	found := map[string]int{}
@@ -152,9 +150,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 	verified := harness.Must[tables.Report](t)(orders.Verify(ctx, options))
 	t.Logf("Verify: %s, left %v", verified, left)
 	for row := range left {
-		if !strings.Contains("O-2024-000007 O-2024-000009 O-2024-000010 O-2024-000011", row) {
-			t.Errorf("Verify finds %s", row)
-		}
+		assert.Contains(t, "O-2024-000007 O-2024-000009 O-2024-000010 O-2024-000011", row)
 	}
 	if want := 2; len(left) < want || len(left) > want+1 {
 		t.Errorf("left: %v", left)
@@ -166,16 +162,12 @@ func adopt(t *testing.T, s *storagetest.Service) {
 	if err != nil || edited.Rest["note"] != tables.String("edited") {
 		t.Errorf("by status: %+v, %v", edited, err)
 	}
-	if _, err := byEmail.Get(ctx, compoundkey.String("c330@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
-		t.Errorf("a deleted order has a copy: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(byEmail.Get(ctx, compoundkey.String("c330@contoso.com"))), tables.ErrNotFound, "a deleted order has a copy")
 	if read, bad := countOrders(ctx, t, orders); read != partitions*99-2 || bad != 1 { // as many were inserted as deleted
 		t.Errorf("in the end %d orders are read, %d do not fit", read, bad)
 	}
 	for key, etag := range otherRows(t, table) {
-		if notes[key] != etag {
-			t.Errorf("%s of another type has changed", key)
-		}
+		assert.Equal(t, notes[key], etag, "%s of another type has changed", key)
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -125,9 +125,7 @@ func (w *foreignWorld) same(t *testing.T, want staffMember) *staffMember {
 	for how, e := range map[string]*staffMember{"key": own, "index": found} {
 		plain := *e
 		plain.Meta = tables.Meta{}
-		if plain != want {
-			t.Errorf("by %s: %+v, want %+v", how, plain, want)
-		}
+		assert.Equal(t, plain, want, "by %s", how)
 	}
 	if n != 1 || own.Incarnation() == "" || own.Incarnation() != found.Incarnation() {
 		t.Errorf("the index has %d entries; incarnations %q and %q", n, own.Incarnation(), found.Incarnation())
@@ -138,9 +136,7 @@ func (w *foreignWorld) same(t *testing.T, want staffMember) *staffMember {
 // gone checks that neither the entity nor a copy of it is there.
 func (w *foreignWorld) gone(t *testing.T) {
 	t.Helper()
-	if _, err := w.repo.Get(t.Context(), foreignKey); !errors.Is(err, tables.ErrNotFound) {
-		t.Errorf("the deleted entity is read: %v", err)
-	}
+	assert.ErrorIs(t, assert.Err(w.repo.Get(t.Context(), foreignKey)), tables.ErrNotFound, "the deleted entity is read")
 	w.clean(t, 0)
 }
 
@@ -153,8 +149,7 @@ func (w *foreignWorld) addLater(t *testing.T) {
 
 func (w *foreignWorld) hasLater(t *testing.T) {
 	t.Helper()
-	answer, err := w.table.Client().GetEntity(t.Context(), foreignKey.Partition, foreignKey.Row, nil)
-	harness.Check(t, err)
+	answer := harness.Must[aztables.GetEntityResponse](t)(w.table.Client().GetEntity(t.Context(), foreignKey.Partition, foreignKey.Row, nil))
 	var stored map[string]any
 	if err := json.Unmarshal(answer.Value, &stored); err != nil || stored["_tpLater"] != "kept" {
 		t.Errorf("the property of a later version is %v: %v", stored["_tpLater"], err)
@@ -178,9 +173,7 @@ func TestForeignNear(t *testing.T) {
 			w.hasLater(t)
 			w.write(t, foreignAction{Index: "near", Verb: "replace", Properties: map[string]any{"Email": "jones@contoso.com"}})
 			e := w.same(t, staffMember{Name: "June Jones", Email: "jones@contoso.com", Badge: "B-1", Salary: 3})
-			if e.Incarnation() != incarnation {
-				t.Error("the incarnation has changed")
-			}
+			assert.Equal(t, e.Incarnation(), incarnation, "the incarnation has changed")
 			w.clean(t, 2)
 
 			e.Name, e.Email = "J. Jones", "j@contoso.com"
@@ -225,9 +218,7 @@ func TestForeignOutside(t *testing.T) {
 			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-5", Salary: 4})
 
 			w.write(t, foreignAction{Index: "outside", Verb: "delete", OwnOnly: true})
-			if _, err := w.badge.Get(ctx, compoundkey.String("B-5")); !errors.Is(err, tables.ErrNotFound) {
-				t.Errorf("a deleted entity is read: %v", err)
-			}
+			assert.ErrorIs(t, assert.Err(w.badge.Get(ctx, compoundkey.String("B-5"))), tables.ErrNotFound, "a deleted entity is read")
 			harness.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -46,9 +47,7 @@ func TestHardValues(t *testing.T) {
 				"high": {"cut \uFFFD", true}, "low": {"\uFFFD cut", true}, "whole": {"😀", false},
 			} {
 				if want.lossy && !isAzurite(s) {
-					if statuses[row] != http.StatusBadRequest {
-						t.Errorf("%s is answered with status %d", row, statuses[row])
-					}
+					assert.Equal(t, statuses[row], http.StatusBadRequest, "the status of %s", row)
 					continue
 				}
 				e, err := table.Entities().Get(t.Context(), tables.Key{Partition: "hard", Row: row})

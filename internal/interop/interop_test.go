@@ -416,11 +416,9 @@ func TestClients(t *testing.T) {
 						t.Errorf("written by %s, read by %s: %s", writer, reader, d)
 					}
 				}
-				structs, err := readTyped(ctx, table)
-				harness.Check(t, err)
+				structs := harness.Must[[]typed](t)(readTyped(ctx, table))
 				for _, v := range structs {
-					e, err := table.Entities().Get(ctx, tables.Key{Partition: hardPartition, Row: typesRow})
-					harness.Check(t, err)
+					e := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: hardPartition, Row: typesRow}))
 					for name, field := range map[string]any{"P": v.P, "R": v.R, "True": v.True, "Guid": v.Guid, "Int32013": v.MinInt32, "Int64023": v.MinInt64, "Double031": v.Denormal, "String053": v.Empty} {
 						if total++; e.Get(name).Any() != field {
 							t.Errorf("written by %s: field of %s is %v, want %v", writer, name, field, e.Get(name))

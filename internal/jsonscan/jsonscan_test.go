@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // texts are the seeds of the fuzz targets: what every rule of the scanner decides about.
@@ -147,12 +149,8 @@ func checkEnd(t *testing.T, s *Scanner, d *jsontext.Decoder) {
 	if err := s.End(); want == nil || (err == nil) != (want == io.EOF) {
 		t.Fatalf("at the end the error is %v; jsontext returns %v", err, want)
 	}
-	if err := s.Step(); err == nil {
-		t.Error("Step goes on behind the end")
-	}
-	if _, err := s.Value(); err == nil {
-		t.Error("Value goes on behind the end")
-	}
+	assert.Error(t, s.Step(), "Step goes on behind the end")
+	assert.Error(t, assert.Err(s.Value()), "Value goes on behind the end")
 }
 
 // TestErrorsHaveNoExcerpt: what is not JSON may be a part of a secret, so the error has only its place.
@@ -187,8 +185,6 @@ func TestPlainFindsTheFirst(t *testing.T) {
 // TestKindString: each kind has the name by which errors call it.
 func TestKindString(t *testing.T) {
 	for kind, want := range map[Kind]string{'"': "string", '0': "number", 't': "true", 'f': "false", 'n': "null", '{': "{", ']': "]", 0: "no token"} {
-		if kind.String() != want {
-			t.Errorf("%s, want %s", kind, want)
-		}
+		assert.Equal(t, kind.String(), want, kind)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/keyrange"
 	goroutines "github.com/tablepatterns/tablepatterns/internal/leaks"
 )
@@ -74,9 +75,7 @@ func TestRead(t *testing.T) {
 					keys = append(keys, keyrange.Key{Partition: fmt.Sprint(p), Row: fmt.Sprintf("%04d", i*c.step)})
 				}
 			}
-			if err := s.reader(c.rows).Read(t.Context(), keys); err != nil {
-				t.Fatal(err)
-			}
+			assert.Check(t, s.reader(c.rows).Read(t.Context(), keys))
 			for _, key := range keys {
 				if s.seen[key] == 0 {
 					t.Errorf("%v was not read", key)
@@ -86,9 +85,7 @@ func TestRead(t *testing.T) {
 				t.Errorf("%d pages and %d single reads", s.pages, s.ones)
 			}
 			s = &shelf{seen: map[keyrange.Key]int{}, fails: errors.New("unavailable")}
-			if err := s.reader(c.rows).Read(t.Context(), keys); !errors.Is(err, s.fails) {
-				t.Errorf("the error is %v", err)
-			}
+			assert.ErrorIs(t, s.reader(c.rows).Read(t.Context(), keys), s.fails)
 			s = &shelf{seen: map[keyrange.Key]int{}}
 			r := s.reader(c.rows)
 			r.Unordered = true

@@ -16,6 +16,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // service answers what it is told.
@@ -77,9 +79,7 @@ func TestLateBody(t *testing.T) {
 					}
 				}
 				text, err := io.ReadAll(body)
-				if err == nil {
-					t.Errorf("%q was sent", text)
-				}
+				assert.Error(t, err, "%q was sent", text)
 				return nil, fmt.Errorf("write error: %w", err)
 			}}
 			l := New(t.Context(), time.Now(), visible)
@@ -100,9 +100,7 @@ func TestLateAfterWholeBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, again := range []bool{false, true} {
 			s := &service{answer: func(req *http.Request) (*http.Response, error) {
-				if _, err := io.ReadFull(req.Body, make([]byte, req.ContentLength)); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, assert.Err(io.ReadFull(req.Body, make([]byte, req.ContentLength))))
 				time.Sleep(term)
 				body := req.Body
 				if again {
@@ -199,9 +197,7 @@ func TestPolicyDoubts(t *testing.T) {
 			if l.Unsure() != (tc.unsure && !reads) {
 				t.Errorf("%s of a %s: a later success makes sure", name, method)
 			}
-			if err := l.Check(); err != nil {
-				t.Errorf("%s of a %s: a doubt does not end the lease: %v", name, method, err)
-			}
+			assert.NoError(t, l.Check(), "%s of a %s: a doubt does not end the lease", name, method)
 			l.End(nil)
 		}
 	}

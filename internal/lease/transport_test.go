@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -88,9 +89,7 @@ func TestBodyOverNetwork(t *testing.T) {
 func sendOver(t *testing.T, protocol string, l *Lease, size, first int64, chunked bool) (whole bool, ex wire.Exchange, err error) {
 	var arrived atomic.Bool
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Proto != protocol {
-			t.Errorf("the server speaks %s", req.Proto)
-		}
+		assert.Equal(t, req.Proto, protocol, "the protocol")
 		if n, err := io.Copy(io.Discard, req.Body); err == nil && n == size {
 			arrived.Store(true)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/npm"
 )
 
@@ -30,9 +31,7 @@ func TestParse(t *testing.T) {
 		diagrams = append(diagrams, text)
 	}
 	problems, err := Parse(t.Context(), diagrams, func(text string) { t.Log(text) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 	for i, problem := range problems {
 		if want, isBad := bad[diagrams[i]]; isBad != (problem != "") || !strings.Contains(problem, want) {
 			t.Errorf("%q: %q, want %q", diagrams[i], problem, want)
@@ -47,9 +46,7 @@ func TestParseNothing(t *testing.T) {
 }
 
 func TestLock(t *testing.T) {
-	if err := npm.CheckLock(lock); err != nil {
-		t.Error(err)
-	}
+	assert.Check(t, npm.CheckLock(lock))
 }
 
 // Without Node.js the tests of the documentation fail; a check that is left out looks like one that passes.

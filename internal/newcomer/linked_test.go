@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // heavy are the modules that a program links only if it uses what needs them, by the beginning of their packages.
@@ -23,9 +25,7 @@ func linked(t *testing.T, imports []string) []string {
 	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, imports...)...)
 	list.Dir = root
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal("go list:", err)
-	}
+	assert.NoError(assert.Fatal(t), err, "go list")
 	return slices.DeleteFunc(slices.Clone(heavy), func(module string) bool { return !strings.Contains("\n"+string(out), "\n"+module) })
 }
 
@@ -33,15 +33,10 @@ func linked(t *testing.T, imports []string) []string {
 // those for queues and blobs, which the test could otherwise miss.
 func TestFirstProgramLinksNoOtherClients(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "main.go", pagePrograms("readme", read(t, "README.md"))[0].text, parser.ImportsOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 	var all []string
 	for _, spec := range file.Imports {
-		path, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := assert.Must[string](t)(strconv.Unquote(spec.Path.Value))
 		all = append(all, path)
 	}
 	if got := linked(t, all); len(got) > 0 {

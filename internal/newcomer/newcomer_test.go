@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -52,10 +53,7 @@ func TestNewcomer(t *testing.T) {
 	fset := token.NewFileSet()
 	outputs, missing := map[string]string{}, maps.Clone(pasted)
 	for _, dir := range publicPackages(t) {
-		example, err := presented(fset, filepath.Join(root, dir))
-		if err != nil {
-			t.Fatal(err)
-		}
+		example := assert.Must[*doc.Example](t)(presented(fset, filepath.Join(root, dir)))
 		chosen := []*doc.Example{example}
 		for _, other := range allExamples(t, fset, dir) {
 			if pasted[dir+" "+other.Name] {
@@ -91,25 +89,17 @@ func TestNewcomer(t *testing.T) {
 		})
 	}
 	t.Run("README", func(t *testing.T) {
-		if got := run(t, runner, startSimulator(t, runner), "readme1"); got != "found Sales 223\n" {
-			t.Errorf("got %q", got)
-		}
+		assert.Equal(t, run(t, runner, startSimulator(t, runner), "readme1"), "found Sales 223\n")
 	})
 	t.Run("tutorial on the simulator", func(t *testing.T) {
 		t.Parallel()
 		connection := startSimulator(t, runner)
 		first := goCommand(t, top, "run", ".")
 		first.Env = append(first.Env, storagetest.ConnectionStringVariable+"="+connection)
-		out, err := first.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := assert.Must[[]byte](t)(first.Output())
 		tutorial(t, runner, connection, string(out), texts)
 	})
-	simulated, err := storagetest.Simulated()
-	if err != nil {
-		t.Fatal(err)
-	}
+	simulated := assert.Must[bool](t)(storagetest.Simulated())
 	if !simulated {
 		t.Run("tutorial on Azurite", func(t *testing.T) {
 			t.Parallel()
@@ -169,13 +159,8 @@ func run(t *testing.T, runner, connection string, arguments ...string) string {
 // rest of the output is read and dropped until wait, which waits for the program's end.
 func start(t *testing.T, c *exec.Cmd, from func() (io.ReadCloser, error), until string) (line, all string, wait func() error) {
 	t.Helper()
-	pipe, err := from()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := assert.Must[io.ReadCloser](t)(from())
+	assert.Check(t, c.Start())
 	lines := bufio.NewScanner(pipe)
 	for lines.Scan() {
 		all += lines.Text() + "\n"
@@ -198,9 +183,7 @@ func startSimulator(t *testing.T, runner string) string {
 	c, _ := command(t, runner, "", "simulator")
 	line, _, wait := start(t, c, c.StdoutPipe, "export ")
 	t.Cleanup(func() { // the test's context has just killed it
-		if err := wait(); err == nil {
-			t.Error("the simulator ended by itself")
-		}
+		assert.Error(t, wait(), "the simulator ended by itself")
 	})
 	_, quoted, _ := strings.Cut(line, "=")
 	return strings.Trim(quoted, "'")
@@ -211,12 +194,8 @@ func killed(t *testing.T, runner, connection string) string {
 	t.Helper()
 	c, _ := command(t, runner, connection, "step51", "kill", "jones@contoso.com")
 	_, all, wait := start(t, c, c.StdoutPipe, "press Ctrl+C")
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := wait(); err == nil {
-		t.Error("the program ended well, although it was killed")
-	}
+	assert.Check(t, c.Process.Kill())
+	assert.Error(t, wait(), "the program ended well, although it was killed")
 	return all
 }
 
@@ -232,19 +211,10 @@ func serve(t *testing.T, runner, connection string, expect func(block int, got s
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func(method, target, body string) string {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, address+target, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := assert.Must[*http.Request](t)(http.NewRequestWithContext(t.Context(), method, address+target, strings.NewReader(body)))
+		resp := assert.Must[*http.Response](t)(client.Do(req))
 		defer resp.Body.Close()
-		got, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := assert.Must[[]byte](t)(io.ReadAll(resp.Body))
 		return strings.TrimSpace(string(got)+"\n"+resp.Status[:3]) + "\n"
 	}
 	const lee = `{"Department":"Support","ID":9,"LastName":"Lopez","Email":"lee@contoso.com"}`
@@ -252,15 +222,9 @@ func serve(t *testing.T, runner, connection string, expect func(block int, got s
 	expect(1, ask("GET", "/employees/LEE@contoso.com", ""))
 	expect(2, ask("POST", "/employees", strings.Replace(lee, "9", "10", 1)))
 	expect(3, ask("GET", "/ready", ""))
-	if metrics := ask("GET", "/metrics", ""); !strings.Contains(metrics, `"db.client.operation.duration"`) {
-		t.Error("metrics:", metrics)
-	}
-	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := wait(); err != nil {
-		t.Error("after SIGTERM:", err)
-	}
+	assert.Contains(t, ask("GET", "/metrics", ""), `"db.client.operation.duration"`, "metrics")
+	assert.Check(t, c.Process.Signal(syscall.SIGTERM))
+	assert.NoError(t, wait(), "after SIGTERM")
 }
 
 // TestExamplesStandAlone holds that every example can be copied as it is, with the types that it uses.
@@ -270,9 +234,7 @@ func TestExamplesStandAlone(t *testing.T) {
 	for _, dir := range publicPackages(t) {
 		for _, example := range allExamples(t, fset, dir) {
 			n++
-			if err := standsAlone(dir, example); err != nil {
-				t.Error(err)
-			}
+			assert.Check(t, standsAlone(dir, example))
 		}
 	}
 	if n < 90 {
@@ -291,9 +253,7 @@ func TestPlayableCanFail(t *testing.T) {
 	} {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, "example_test.go", text, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, err)
 		var example *doc.Example
 		if all := doc.Examples(file); len(all) > 0 {
 			example = all[0]

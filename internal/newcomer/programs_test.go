@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 const modulePath = "github.com/tablepatterns/tablepatterns"
@@ -52,9 +54,7 @@ func publicPackages(t *testing.T) []string {
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{if .GoFiles}}{{.ImportPath}}{{end}}", "./...")
 	list.Dir = root
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal("go list:", err)
-	}
+	assert.NoError(assert.Fatal(t), err, "go list")
 	var dirs []string
 	for path := range strings.FieldsSeq(string(out)) {
 		dir := strings.TrimPrefix(path, modulePath+"/")
@@ -85,9 +85,7 @@ func testExamples(fset *token.FileSet, dir string) (files []string, examples map
 func allExamples(t *testing.T, fset *token.FileSet, dir string) (all []*doc.Example) {
 	t.Helper()
 	names, examples, err := testExamples(fset, filepath.Join(root, dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 	for _, name := range names {
 		all = append(all, examples[name]...)
 	}
@@ -176,10 +174,7 @@ func (p program) renamed() string {
 func build(t *testing.T, programs []program) (runner, top string) {
 	t.Helper()
 	top = t.TempDir()
-	repository, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repository := assert.Must[string](t)(filepath.Abs(root))
 	var imports, entries strings.Builder
 	for _, p := range programs {
 		write(t, filepath.Join(top, p.name, "main.go"), p.renamed())
@@ -218,19 +213,12 @@ func goCommand(t *testing.T, dir string, arguments ...string) *exec.Cmd {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	assert.Check(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Must[[]byte](t)(os.ReadFile(filepath.Join(root, path)))
 	return string(text)
 }

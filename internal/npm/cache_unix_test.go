@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 const lockVariable = "STORAGETEST_LOCK"
@@ -19,9 +21,7 @@ const lockVariable = "STORAGETEST_LOCK"
 func TestLockKeepsOthersOutAndHasABound(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := lock(ctx, name); !errors.Is(err, context.DeadlineExceeded) {
@@ -29,51 +29,35 @@ func TestLockKeepsOthersOutAndHasABound(t *testing.T) {
 	}
 	unlock()
 	unlock, err = lock(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 	unlock()
 }
 
 // The lock of a process that was killed while it installed must be free at once.
 func TestLockOfADeadProcessIsFree(t *testing.T) {
 	if name := os.Getenv(lockVariable); name != "" {
-		if _, err := lock(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, assert.Err(lock(t.Context(), name)))
 		fmt.Println("locked")
 		time.Sleep(time.Minute) // until it is killed
 	}
 	name := filepath.Join(t.TempDir(), "lock")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 	child := exec.CommandContext(t.Context(), self, "-test.run=^TestLockOfADeadProcessIsFree$")
 	child.Env = append(os.Environ(), lockVariable+"="+name)
 	stdout, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
+	assert.Check(t, child.Start())
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "locked\n" {
 		t.Fatalf("the child said %q, %v", line, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := lock(ctx, name); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("lock while the child holds it: %v", err)
-	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.ErrorIs(t, assert.Err(lock(ctx, name)), context.DeadlineExceeded, "lock while the child holds it")
+	assert.Check(t, child.Process.Kill())
 	child.Wait()
 	unlock, err := lock(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 	unlock()
 }
 
@@ -90,19 +74,9 @@ func TestCacheWithoutHome(t *testing.T) {
 	if again, err := cacheRoot(); again != root || err != nil {
 		t.Errorf("the second time: %q, %v", again, err)
 	}
-	if err := os.Chmod(root, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cacheRoot(); err == nil {
-		t.Error("a directory that all can write to is accepted")
-	}
-	if err := os.Remove(root); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(t.TempDir(), root); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cacheRoot(); err == nil {
-		t.Error("a symbolic link is accepted")
-	}
+	assert.Check(t, os.Chmod(root, 0o777))
+	assert.Error(t, assert.Err(cacheRoot()), "a directory that all can write to is accepted")
+	assert.Check(t, os.Remove(root))
+	assert.Check(t, os.Symlink(t.TempDir(), root))
+	assert.Error(t, assert.Err(cacheRoot()), "a symbolic link is accepted")
 }

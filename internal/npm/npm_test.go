@@ -5,18 +5,16 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 func TestRemoveStaleKeepsWhatMayBeInUse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "azurite-1")
 	long := time.Now().Add(-2 * staleTime)
 	for name, age := range map[string]time.Time{"": long, ".part-old": long, ".part-new": time.Now()} {
-		if err := os.Mkdir(dir+name, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(dir+name, age, age); err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, os.Mkdir(dir+name, 0o700))
+		assert.Check(t, os.Chtimes(dir+name, age, age))
 	}
 	removeStale(dir)
 	for name, want := range map[string]bool{"": true, ".part-old": false, ".part-new": true} {
@@ -29,9 +27,7 @@ func TestRemoveStaleKeepsWhatMayBeInUse(t *testing.T) {
 // TestCheckLockRefuses: a lock with an address, a package without a hash, or no package is refused.
 func TestCheckLockRefuses(t *testing.T) {
 	const hash = `"integrity":"sha512-x"`
-	if err := CheckLock([]byte(`{"packages":{"":{},"node_modules/a":{` + hash + `}}}`)); err != nil {
-		t.Error(err)
-	}
+	assert.Check(t, CheckLock([]byte(`{"packages":{"":{},"node_modules/a":{`+hash+`}}}`)))
 	for _, text := range []string{`{`, `{}`, `{"packages":{"":{}}}`, `{"packages":{"":{},"node_modules/a":{}}}`, `{"packages":{"":{},"node_modules/a":{"integrity":"sha1-x"}}}`,
 		`{"packages":{"":{},"node_modules/a":{"resolved":"https://r.test/a.tgz",` + hash + `}}}`} {
 		if CheckLock([]byte(text)) == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
@@ -27,10 +28,7 @@ func drawValue(t *rapid.T) edm.Value {
 		return edm.Double(rapid.Float64().Filter(func(f float64) bool { return !math.IsInf(f, 0) && !math.IsNaN(f) }).Draw(t, "double"))
 	case 6:
 		seconds := rapid.Int64Range(-11644473600, 253402300799).Draw(t, "seconds")
-		v, err := edm.DateTime(time.Unix(seconds, 100*rapid.Int64Range(0, 9999999).Draw(t, "fraction")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := assert.Must[edm.Value](t)(edm.DateTime(time.Unix(seconds, 100*rapid.Int64Range(0, 9999999).Draw(t, "fraction"))))
 		return v
 	}
 	return edm.Guid(uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid")))

@@ -11,15 +11,13 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
 func mustDateTime(tb testing.TB, t time.Time) edm.Value {
 	tb.Helper()
-	v, err := edm.DateTime(t)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	v := assert.Must[edm.Value](tb)(edm.DateTime(t))
 	return v
 }
 
@@ -76,9 +74,7 @@ func TestLiteralRoundTrip(t *testing.T) {
 func checkLiteral(t rapid.TB, v edm.Value) {
 	t.Helper()
 	literal, err := AppendLiteral(nil, v)
-	if err != nil {
-		t.Fatalf("%#v: %v", v, err)
-	}
+	assert.NoError(assert.Fatal(t), err, "%#v", v)
 	for text, want := range map[string]Comparison{
 		"P le " + string(literal):        {"P", Le, v},
 		string(literal) + " le P":        {"P", Ge, v},

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
@@ -158,9 +159,7 @@ func TestOperatorsAreConsistent(t *testing.T) {
 			t.Fatalf("%#v, %#v: eq %v ne %v gt %v ge %v lt %v le %v", a, b, eq, ne, gt, ge, lt, le)
 		}
 		for op := Eq; op <= Le; op++ {
-			if (Comparison{"P", op.mirrored(), a}).holds(b) != holds(op) {
-				t.Fatalf("%#v %v %#v and its mirror disagree", a, op, b)
-			}
+			assert.Equal(assert.Fatal(t), (Comparison{"P", op.mirrored(), a}).holds(b), holds(op), "%#v %v %#v and its mirror disagree", a, op, b)
 		}
 	})
 }

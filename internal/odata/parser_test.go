@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
@@ -237,10 +238,7 @@ func TestPrintParseRoundTrip(t *testing.T) {
 
 func checkPrinted(t rapid.TB, e Expr) {
 	t.Helper()
-	text, err := Append(nil, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Must[[]byte](t)(Append(nil, e))
 	again, err := Parse(string(text))
 	if err != nil || !reflect.DeepEqual(again, e) {
 		t.Fatalf("%s: %v\n got %#v\nwant %#v", text, err, again, e)
@@ -286,15 +284,10 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		printed, err := Append(nil, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		printed := assert.Must[[]byte](t)(Append(nil, e))
 		// Printing never nests deeper than the text did, so it stays within the parser's bound.
 		again, err := Parse(string(printed))
-		if err != nil {
-			t.Fatalf("%s: %v", printed, err)
-		}
+		assert.NoError(assert.Fatal(t), err, printed)
 		if twice, err := Append(nil, again); err != nil || string(twice) != string(printed) {
 			t.Fatalf("%s, %v; want %s", twice, err, printed)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
@@ -153,9 +154,7 @@ func TestClassNames(t *testing.T) {
 	for class, want := range map[Class]string{
 		PointQuery: "point query", RangeQuery: "range query", PartitionScan: "partition scan", TableScan: "table scan",
 	} {
-		if class.String() != want {
-			t.Errorf("%v", class)
-		}
+		assert.Equal(t, class.String(), want, class)
 	}
 }
 
@@ -166,10 +165,7 @@ func TestReasons(t *testing.T) {
 		"PartitionKey eq 'secret' and RowKey gt 'secret'", "PartitionKey eq 'secret' and RowKey eq 'secret'",
 		"PartitionKey eq 'secret' and (RowKey eq 'secret' or RowKey eq 'b')",
 	} {
-		e, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := assert.Must[Expr](t)(Parse(text))
 		reason := Classify(e).Reason
 		if other, twice := seen[reason]; twice {
 			t.Errorf("%q and %q have one reason: %s", text, other, reason)

@@ -1,6 +1,10 @@
 package odata
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+)
 
 func TestUnimplemented(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -9,9 +13,7 @@ func TestUnimplemented(t *testing.T) {
 		"": false, "A eq": false, "A eq 'startswith(x)'": false, "A eq 1 and(B eq )": false, "not(A eq )": false, "A eq 'x": false, "A EQ 1": false, "((": false,
 		"add eq 1": false, "A eq add": false, "A eq 1 and div ge": false, "A add": true,
 	} {
-		if got := Unimplemented(text); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
+		assert.Equal(t, Unimplemented(text), want, "%q", text)
 	}
 	// What the library itself takes is no such filter, whatever names its properties have.
 	for _, text := range []string{"add eq 1", "mod", "not add", "A eq 1 and (sub or B)"} {

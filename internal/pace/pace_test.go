@@ -2,11 +2,12 @@ package pace
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // TestRows: several workers take no more rows than the limit and one burst, whatever the sizes, on a clock of their own.
@@ -17,9 +18,7 @@ func TestRows(t *testing.T) {
 		for range 4 {
 			workers.Go(func() {
 				for _, n := range []int{1, 100, 99, 1000} {
-					if err := Rows(ctx, n); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, Rows(ctx, n))
 				}
 			})
 		}
@@ -44,8 +43,6 @@ func TestChange(t *testing.T) {
 		}
 		ending, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		if err := Rows(ending, 100); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error is %v", err)
-		}
+		assert.ErrorIs(t, Rows(ending, 100), context.DeadlineExceeded)
 	})
 }

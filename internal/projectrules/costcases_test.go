@@ -124,8 +124,8 @@ a transaction of inserts whose response is lost, with the SDK's retry | row=4, r
 # Entities over several rows
 Insert, and Get of an entity in one row |  | widentities.TestSizes | {withNumbers(1, 244), 1, «1»},
 Get of an entity in several rows |  | widentities.TestSizes | {withNumbers(2, 245), 2, «2»},
-Insert, and Get of an entity in one row |  | widentities.TestSizes | n != «1» { t.Errorf("the insert took
-Merge, Update, Upsert, ReplaceUnconditional, DeleteUnconditional of an entity in several rows |  | widentities.TestMergeTouchesFewRows | n != «3» { t.Errorf("the merge took
+Insert, and Get of an entity in one row |  | widentities.TestSizes | assert.Equal(t, requests.Reset(), «1», "the insert
+Merge, Update, Upsert, ReplaceUnconditional, DeleteUnconditional of an entity in several rows |  | widentities.TestMergeTouchesFewRows | assert.Equal(t, requests.Reset(), «3», "the merge
 Merge, Update, Upsert, ReplaceUnconditional, DeleteUnconditional of an entity in several rows |  | widentities.TestRequestCountsOfVerbs | {"Update", «3»,
 Merge, Update, Upsert, ReplaceUnconditional, DeleteUnconditional of an entity in several rows |  | widentities.TestRequestCountsOfVerbs | {"Upsert", «3»,
 Merge, Update, Upsert, ReplaceUnconditional, DeleteUnconditional of an entity in several rows |  | widentities.TestRequestCountsOfVerbs | {"ReplaceUnconditional", «3»,
@@ -177,7 +177,7 @@ Update, Upsert, DeleteUnconditional below the known horizon, Resize |  | scatter
 GetMany with keys above the known horizon | key below the stored horizon=2 | scatter.TestRequestCounts | cost(«1+2», "GetMany of some rows above the horizon"
 the first insert above the stored horizon, or the first inserts of many goroutines together | without=1 | scatter.TestRequestCounts | cost(«3», "the Insert that moves the horizon",
 the first insert above the horizon that a program knows, if another program has moved the horizon | without=1 | scatter.TestRequestCounts | cost(«2», "the first Insert of another program",
-the first insert above the stored horizon, or the first inserts of many goroutines together | without=16 | scatter.TestOneAsksForAll | got != «16+2» {
+the first insert above the stored horizon, or the first inserts of many goroutines together | without=16 | scatter.TestOneAsksForAll | assert.Equal(t, counter.Reset(), «16+2», "requests for 16
 Range | page of each partition=6 | scatter.TestRequestCounts | cost(«1+6», "Range of everything",
 Range below the known horizon | page of each partition=4 | scatter.TestRequestCounts | cost(«4», "Range below the last change of n",
 Update, Upsert, DeleteUnconditional below the known horizon, Resize |  | scatter.TestRequestCounts | cost(«2», "Resize",

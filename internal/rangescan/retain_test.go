@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 )
 
@@ -30,9 +31,7 @@ func TestRangeKeepsNoPage(t *testing.T) {
 	var ranges []rangescan.Range
 	most := int64(0)
 	for _, err := range scan.Pages(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, err)
 		ranges = append(ranges, scan.Yielded())
 		for range 3 { // a cleanup runs after the collection
 			runtime.GC()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 )
@@ -162,9 +163,7 @@ func (s *shelf) run(t *testing.T, o Options) (chain int) {
 		scan := New([]Range{{}}, State{}, o, s.counted())
 		var all []Key
 		for page, err := range scan.Pages(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Check(t, err)
 			all = append(all, page...)
 		}
 		chain = int(time.Since(began) / time.Second)
@@ -413,9 +412,7 @@ func TestLegs(t *testing.T) {
 				}
 				r.From = *leg.To
 			}
-			if !slices.Equal(got, want) {
-				t.Fatalf("%+v to %+v: %v, want %v", from, r.To, got, want)
-			}
+			assert.Slices(assert.Fatal(t), got, want, "%+v to %+v", from, r.To)
 		}
 	}
 }
@@ -466,9 +463,7 @@ func TestOneError(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			for _, err := range New([]Range{{}}, State{}, Options{Readers: 4}, s.fetch).Pages(ctx) {
-				if !errors.Is(err, context.Canceled) {
-					t.Error(err)
-				}
+				assert.ErrorIs(t, err, context.Canceled)
 			}
 		})
 	}

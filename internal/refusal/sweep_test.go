@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -140,8 +141,6 @@ func after(t *testing.T, j job, s *storagetest.Service, got []string, at string)
 		}
 	}
 	if j.check != nil {
-		if err := j.check(ctx, p); err != nil {
-			t.Errorf("%s: %v", at, err)
-		}
+		assert.NoError(t, j.check(ctx, p), at)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 )
@@ -84,9 +85,7 @@ func TestReadRowsOfManyShapes(t *testing.T) {
 				t.Fatalf("round %d, row %d: %d properties of %q, want %d", round, i, len(row.Properties), row.Key.Row, len(want[i]))
 			}
 			for _, p := range want[i] {
-				if got := row.Properties.Get(p.Name); got != p.Value {
-					t.Fatalf("round %d, row %d: %s is %#v, want %#v", round, i, p.Name, got, p.Value)
-				}
+				assert.Equal(assert.Fatal(t), row.Properties.Get(p.Name), p.Value, "round %d, row %d: %s", round, i, p.Name)
 			}
 		}
 	}
@@ -186,9 +185,7 @@ func TestRowsShareNothingWithTheAnswer(t *testing.T) {
 			rows = append(rows, *row.Clone())
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, err)
 		for j := range answer {
 			answer[j] = '!'
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
@@ -44,17 +45,13 @@ func TestChaosLosesNothing(t *testing.T) {
 func TestEmptyPagesAndMissingRowKeys(t *testing.T) {
 	a := accounts.WithTable(t, simulator.Options{Chaos: environment.Chaos{EmptyPages: 1}})
 	accounts.Fill(a, 2, 2)
-	if got := accounts.Sizes(a.Walk("/Employees()?$top=3")); !slices.Equal(got, []int{0, 3, 0, 1}) {
-		t.Errorf("pages of %v", got)
-	}
+	assert.Slices(t, accounts.Sizes(a.Walk("/Employees()?$top=3")), []int{0, 3, 0, 1}, "sizes of the pages")
 	a.SetChaos(environment.Chaos{PartitionPages: 1, NoNextRowKey: 1})
 	r := a.Send(http.MethodGet, "/Employees()", "")
 	if r.Header.Get("x-ms-continuation-NextPartitionKey") == "" || r.Header.Get("x-ms-continuation-NextRowKey") != "" {
 		t.Errorf("headers %v", r.Header)
 	}
-	if got := accounts.Sizes(a.Walk("/Employees()?x=")); !slices.Equal(got, []int{2, 2}) {
-		t.Errorf("pages of %v", got)
-	}
+	assert.Slices(t, accounts.Sizes(a.Walk("/Employees()?x=")), []int{2, 2}, "sizes of the pages")
 }
 
 func TestFailuresComeBeforeOrAfter(t *testing.T) {
@@ -71,9 +68,7 @@ func TestFailuresComeBeforeOrAfter(t *testing.T) {
 		a := accounts.WithTable(t, simulator.Options{})
 		a.SetChaos(c.chaos)
 		a.Want(http.MethodPost, "/Employees", `{"PartitionKey":"p","RowKey":"r"}`, c.status, c.code)
-		if n := len(a.Rows("Employees")); n != c.rows {
-			t.Errorf("%+v: %d rows", c.chaos, n)
-		}
+		assert.Equal(t, len(a.Rows("Employees")), c.rows, "%+v: rows", c.chaos)
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, a.QueueEndpoint()+"/q", nil)
 		if c.chaos.Applied == 0 {
 			a.Answer(req).Check(t, "queue", c.status, c.code)
@@ -106,9 +101,7 @@ func TestTransactionsFailInside(t *testing.T) {
 			}
 			seen[fmt.Sprintf("%s %d rows", what, len(a.Rows("Employees"))-before)]++
 		}
-		if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, c.want) {
-			t.Errorf("%+v: %v", c.chaos, seen)
-		}
+		assert.Slices(t, slices.Sorted(maps.Keys(seen)), c.want, "%+v: %v", c.chaos, seen)
 		for what, n := range seen {
 			if want := runs / 2; !strings.HasPrefix(what, "202") && (n < want-30 || n > want+30) {
 				t.Errorf("%+v: %d of %d are answered %s", c.chaos, n, runs, what)
@@ -129,9 +122,7 @@ func TestOneSeedIsOneRun(t *testing.T) {
 		return text
 	}
 	first, again := run(1), run(1)
-	if first != again {
-		t.Error("one seed, two runs")
-	}
+	assert.Equal(t, first, again, "one seed, two runs")
 	if first == run(2) {
 		t.Error("two seeds, one run")
 	}
@@ -189,9 +180,7 @@ func TestPartitionRate(t *testing.T) {
 	a.Want(http.MethodGet, first, "", 200, "")
 	a.Want(http.MethodGet, first, "", 200, "")
 	a.Want(http.MethodGet, first, "", 503, "ServerBusy")
-	if n := len(a.Rows("Employees")); n != 2000 {
-		t.Errorf("%d rows: something refused was written", n)
-	}
+	assert.Equal(t, len(a.Rows("Employees")), 2000, "rows: something refused was written")
 }
 
 // TestManyGoroutines counts up under ETags: no increment may be lost.

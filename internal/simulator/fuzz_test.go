@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
@@ -42,10 +43,7 @@ func FuzzRequest(f *testing.F) {
 		if service != "table" && service != "queue" && service != "blob" {
 			return
 		}
-		resp, err := s.Do(fuzzRequest(method, u, headers, body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := assert.Must[*http.Response](t)(s.Do(fuzzRequest(method, u, headers, body)))
 		got, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode < 200 || resp.StatusCode > 599 || resp.StatusCode == 500 || resp.StatusCode >= 400 && resp.Header.Get("Date") == "" {
 			t.Fatalf("%d %v %v", resp.StatusCode, resp.Header, err)
@@ -60,10 +58,7 @@ const fuzzToken = "token"
 
 // fuzzAccount has a table, a queue and a container, each with something in it.
 func fuzzAccount(t *testing.T) *simulator.Simulator {
-	s, err := simulator.New(simulator.Options{BearerToken: fuzzToken})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := assert.Must[*simulator.Simulator](t)(simulator.New(simulator.Options{BearerToken: fuzzToken}))
 	for _, made := range [...][5]string{
 		{"table", "POST", "/Tables", "", `{"TableName":"Staff"}`},
 		{"table", "PUT", "/Staff(PartitionKey='p',RowKey='r')", "", probe.EveryType},
@@ -73,10 +68,7 @@ func fuzzAccount(t *testing.T) *simulator.Simulator {
 		{"blob", "PUT", "/photos/a", "x-ms-blob-type: BlockBlob", "data"},
 		{"blob", "PUT", "/photos/log", "x-ms-blob-type: AppendBlob", ""},
 	} {
-		u, err := url.Parse("http://contoso." + made[0] + ".sim.test" + made[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := assert.Must[*url.URL](t)(url.Parse("http://contoso." + made[0] + ".sim.test" + made[2]))
 		resp, err := s.Do(fuzzRequest(made[1], u, made[3], []byte(made[4])))
 		if err != nil || resp.StatusCode >= 300 {
 			t.Fatalf("%s %s: %v %v", made[1], made[2], resp, err)

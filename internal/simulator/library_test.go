@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -17,20 +18,13 @@ import (
 // libraryTable is a table of a simulator as the library sees it.
 func libraryTable(t *testing.T, o simulator.Options) (*simulator.Simulator, *tables.Table) {
 	t.Helper()
-	sim, err := simulator.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sim := assert.Must[*simulator.Simulator](t)(simulator.New(o))
 	account, err := tables.NewAccountWithSharedKey(tables.Endpoints{Table: sim.TableEndpoint(), Queue: sim.QueueEndpoint(), Blob: sim.BlobEndpoint()},
 		sim.Account(), sim.Key(), &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: sim,
 			Retry: policy.RetryOptions{MaxRetries: 20, RetryDelay: time.Microsecond, MaxRetryDelay: time.Microsecond}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 	table := account.Table("Employees")
-	if err := table.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, table.Create(t.Context()))
 	return sim, table
 }
 
@@ -42,12 +36,8 @@ func TestTheLibraryOnASimulator(t *testing.T) {
 	sim, table := libraryTable(t, simulator.Options{})
 	ctx := t.Context()
 	rows := table.Entities()
-	if err := rows.Insert(ctx, row("O'Brien", "it's", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := rows.Insert(ctx, row("O'Brien", "it's", 1)); !errors.Is(err, tables.ErrExists) {
-		t.Errorf("error %v", err)
-	}
+	assert.Check(t, rows.Insert(ctx, row("O'Brien", "it's", 1)))
+	assert.ErrorIs(t, rows.Insert(ctx, row("O'Brien", "it's", 1)), tables.ErrExists)
 	got, err := rows.Get(ctx, tables.Key{Partition: "O'Brien", Row: "it's"})
 	if err != nil || string(got.ETag) != sim.Rows("Employees")[0].ETag {
 		t.Fatalf("%+v %v", got, err)
@@ -60,16 +50,10 @@ func TestTheLibraryOnASimulator(t *testing.T) {
 	if !errors.As(err, &failed) || !errors.Is(err, tables.ErrExists) || failed.Change != 2 || failed.Code != "EntityAlreadyExists" {
 		t.Errorf("error %+v", err)
 	}
-	if err := table.Drop(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := table.Create(ctx); !errors.Is(err, tables.ErrBeingDeleted) {
-		t.Errorf("error %v", err)
-	}
+	assert.Check(t, table.Drop(ctx))
+	assert.ErrorIs(t, table.Create(ctx), tables.ErrBeingDeleted)
 	sim.Clock().Advance(simulator.DefaultTableDeletion)
-	if err := table.Create(ctx); err != nil {
-		t.Error(err)
-	}
+	assert.Check(t, table.Create(ctx))
 }
 
 // TestTheLibraryInChaos: whatever fails before or after it was applied, and however pages are cut, what was written is
@@ -84,15 +68,11 @@ func TestTheLibraryInChaos(t *testing.T) {
 			for j := range 3 {
 				x.Insert(row(fmt.Sprint("p", i%4), fmt.Sprintf("r%03d-%d", i, j), i))
 			}
-			if _, err := x.Commit(t.Context()); err != nil {
-				t.Fatalf("seed %d, transaction %d: %v", seed, i, err)
-			}
+			assert.NoError(assert.Fatal(t), assert.Err(x.Commit(t.Context())), "seed %d, transaction %d", seed, i)
 		}
 		seen := map[tables.Key]bool{}
 		for e, err := range rows.Query().AllowTableScan().All(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Check(t, err)
 			if seen[e.Key] {
 				t.Errorf("%v was read twice", e.Key)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
@@ -20,9 +21,7 @@ func TestDoKnowsItsHosts(t *testing.T) {
 	a := accounts.New(t, simulator.Options{})
 	for _, address := range []string{"http://example.com/", "http://other.table.sim.test/Tables", "http://contoso.file.sim.test/x", "http://contoso.sim.test/"} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-		if _, err := a.Do(req); err == nil {
-			t.Errorf("%s was answered", address)
-		}
+		assert.Error(t, assert.Err(a.Do(req)), "%s was answered", address)
 	}
 }
 
@@ -31,21 +30,15 @@ func TestDoHonoursItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	req := a.Request(http.MethodPost, "/Tables", `{"TableName":"Employees"}`).WithContext(ctx)
-	if _, err := a.Do(req); err != context.Canceled {
-		t.Errorf("error %v", err)
-	}
-	if len(a.Tables()) != 0 {
-		t.Error("the request was carried out")
-	}
+	assert.Equal(t, assert.Err(a.Do(req)), context.Canceled)
+	assert.Equal(t, len(a.Tables()), 0, "the request was carried out")
 }
 
 func TestDoRefusesACutBody(t *testing.T) {
 	a := accounts.New(t, simulator.Options{})
 	req := a.Request(http.MethodPost, "/Tables", `{"TableName":"Employees"}`)
 	req.ContentLength += 5
-	if _, err := a.Do(req); err == nil {
-		t.Error("a body shorter than its header says was served")
-	}
+	assert.Error(t, assert.Err(a.Do(req)), "a body shorter than its header says was served")
 }
 
 func TestAnswersCarryTheirHeaders(t *testing.T) {
@@ -56,9 +49,7 @@ func TestAnswersCarryTheirHeaders(t *testing.T) {
 		"X-Content-Type-Options": "nosniff", "x-ms-version": "2019-02-02", "x-ms-client-request-id": "mine",
 		"Server": "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0", "Date": a.Clock().Now().Format(http.TimeFormat),
 	} {
-		if got := r.Header.Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		assert.Equal(t, r.Header.Get(name), want, name)
 	}
 	if again := a.Send(http.MethodGet, "/Employees()", ""); again.Header.Get("x-ms-request-id") == r.Header.Get("x-ms-request-id") {
 		t.Error("two requests have one id")

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 )
 
@@ -48,9 +49,7 @@ func newOrderless(t *testing.T) *orderless {
 
 func fine(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 }
 
 func (o *orderless) put(row string) string {
@@ -202,9 +201,7 @@ func TestSnapshotWaitingAndGetFirst(t *testing.T) {
 		text, _, _ := o.get()
 		seen[text] = true
 	}
-	if len(seen) != 3 {
-		t.Errorf("first came %v", seen)
-	}
+	assert.Len(t, seen, 3, "firsts")
 	s := o.sim.Snapshot()
 	visible, all, next, last := s.Waiting(func(string) bool { return true })
 	if visible != 2 || all != 3 || last.Sub(s.Now()) != 30*time.Second || next != last {

@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -176,9 +177,7 @@ func TestUnsentAttemptsAreNotUnknown(t *testing.T) {
 	}))
 	for account, want := range map[*tables.Account]int64{w.account(t, &stopped): 0, w.account(t, s): 0} {
 		_ = account.Table(ordersTable).Entities().Insert(t.Context(), harness.Bag("p", "r", ""))
-		if n := w.sum(t, "tablepatterns.request.unknown_outcomes"); n != want {
-			t.Errorf("%d attempts with an unknown outcome, want %d", n, want)
-		}
+		assert.Equal(t, w.sum(t, "tablepatterns.request.unknown_outcomes"), want, "attempts with an unknown outcome")
 	}
 	faulty, _ := s.Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.LostAnswer)))
 	_ = w.account(t, faulty).Table(ordersTable).Entities().Insert(t.Context(), harness.Bag("p", "lost", ""))
@@ -213,8 +212,7 @@ func TestRequestIDsAreChecked(t *testing.T) {
 func TestNilProvidersAreRefused(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	for _, o := range []*tables.AccountOptions{{MeterProvider: (*metric.MeterProvider)(nil)}, {TracerProvider: (*trace.TracerProvider)(nil)}} {
-		_, err := tables.NewAccountFromConnectionString(s.ConnectionString, o)
-		harness.WantKind(t, err, tables.ErrWiring)
+		harness.WantKind(t, assert.Err(tables.NewAccountFromConnectionString(s.ConnectionString, o)), tables.ErrWiring)
 	}
 }
 
@@ -224,9 +222,7 @@ func TestNamesOfBlobsAreHidden(t *testing.T) {
 	off := harness.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{}))
 	for name, shown := range map[string]bool{"Orders": true, "shop-intents": true, "orders/" + secretKey + ".json": false, secretKey + "@contoso.com": false, "-" + secretKey: false} {
 		text := off.Text((&tables.Error{Op: "Move", Table: name, Kind: tables.ErrConflict}).Error())
-		if strings.Contains(text, name) != shown {
-			t.Errorf("%q: %s", name, text)
-		}
+		assert.Equal(t, strings.Contains(text, name), shown, "%q: %s", name, text)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -90,9 +91,7 @@ func unmatchedRows(t *testing.T, w *watch, s *storagetest.Service) {
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("label_", l.ID)} }}))
 	harness.Check(t, store.Create(t.Context()), table.Entities().Insert(t.Context(), harness.Bag(secretKey, "O-1", secretValue)))
 	harness.Check(t, store.Ready(t.Context()), store.Ready(t.Context()))
-	if n := strings.Count(w.log.String(), "event=rows_unmatched"); n != 1 {
-		t.Errorf("rows_unmatched is logged %d times: %s", n, w.log)
-	}
+	assert.Equal(t, strings.Count(w.log.String(), "event=rows_unmatched"), 1, "times rows_unmatched is logged: %s", w.log)
 }
 
 // failedEffect inserts an entity whose list of members is in a table that is missing.
@@ -161,11 +160,8 @@ func messages(t *testing.T, w *watch, s *storagetest.Service) {
 		}
 	}
 	harness.Must[string](t)(q.Send(t.Context(), "lost", nil, nil))
-	_, err := worker.Drain(t.Context())
-	harness.Check(t, err, q.Drop(t.Context()))
-	if _, err := worker.Drain(t.Context()); err == nil {
-		t.Error("a poll of a queue that is gone has no error")
-	}
+	harness.Check(t, assert.Err(worker.Drain(t.Context())), q.Drop(t.Context()))
+	assert.Error(t, assert.Err(worker.Drain(t.Context())), "a poll of a queue that is gone has no error")
 }
 
 // faults throttles a request, and loses the response to another.
@@ -349,18 +345,12 @@ func TestLinesAreLimited(t *testing.T) {
 		w := newWatch()
 		bags := w.account(t, s).Table("Nowhere").Entities()
 		for range 100 {
-			_, err := bags.Get(t.Context(), tables.Key{Partition: "p", Row: "r"})
-			harness.WantKind(t, err, tables.ErrMissingResource)
+			harness.WantKind(t, assert.Err(bags.Get(t.Context(), tables.Key{Partition: "p", Row: "r"})), tables.ErrMissingResource)
 		}
-		if n := strings.Count(w.log.String(), "resource_missing"); n != 20 {
-			t.Errorf("%d lines", n)
-		}
+		assert.Equal(t, strings.Count(w.log.String(), "resource_missing"), 20, "lines")
 		time.Sleep(time.Second)
-		_, err := bags.Get(t.Context(), tables.Key{Partition: "p", Row: "r"})
-		harness.WantKind(t, err, tables.ErrMissingResource)
-		if !strings.Contains(w.log.String(), "suppressed=80") {
-			t.Error("the number of suppressed lines is missing")
-		}
+		harness.WantKind(t, assert.Err(bags.Get(t.Context(), tables.Key{Partition: "p", Row: "r"})), tables.ErrMissingResource)
+		assert.Contains(t, w.log.String(), "suppressed=80", "the number of suppressed lines is missing")
 	})
 }
 
@@ -415,9 +405,7 @@ func TestPageHasAllSignals(t *testing.T) {
 		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |\n", l.Event, l.Level, l.Text, l.Description))
 	}
 	for _, row := range rows {
-		if !strings.Contains(page, row) {
-			t.Errorf("the page lacks:\n%s", row)
-		}
+		assert.Contains(t, page, row, "the page")
 	}
 	known, labels := prometheusNames(), prometheusLabels()
 	for _, name := range metricName.FindAllString(page[strings.Index(page, "## Alert rules"):], -1) {
@@ -446,9 +434,7 @@ func TestDashboardNames(t *testing.T) {
 		}
 	}
 	for _, m := range telemetry.Metrics() {
-		if !strings.Contains(text, strings.ReplaceAll(m.Name, ".", "_")) {
-			t.Errorf("the dashboard does not show %s", m.Name)
-		}
+		assert.Contains(t, text, strings.ReplaceAll(m.Name, ".", "_"), "the dashboard does not show %s", m.Name)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -75,9 +76,7 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 				return
 			}
 			worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(x.store), nil, nil))
-			if n := harness.Must[int](t)(worker.Drain(ctx)); n != 1 {
-				t.Fatalf("%d handled", n)
-			}
+			assert.Equal(assert.Fatal(t), harness.Must[int](t)(worker.Drain(ctx)), 1, "handled")
 			handled := w.named("process " + strings.ToLower(prefix) + "-" + intentsQueue)
 			if len(handled) != 1 || len(handled[0].Links()) != 1 || handled[0].Parent().IsValid() {
 				t.Fatalf("%v", handled)

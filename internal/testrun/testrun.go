@@ -28,3 +28,19 @@ func Alone(t testing.TB) string {
 	}
 	return "go test -run '" + strings.Join(parts, "/") + "'"
 }
+
+// EachCause calls visit with an error and every error that it wraps.
+func EachCause(err error, visit func(error)) {
+	if err == nil {
+		return
+	}
+	visit(err)
+	switch w := err.(type) {
+	case interface{ Unwrap() error }:
+		EachCause(w.Unwrap(), visit)
+	case interface{ Unwrap() []error }:
+		for _, cause := range w.Unwrap() {
+			EachCause(cause, visit)
+		}
+	}
+}

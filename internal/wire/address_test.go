@@ -8,6 +8,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // TestAddressIsPercentEncoded: of the ASCII characters only the unreserved ones stand for themselves in a key.
@@ -22,9 +24,7 @@ func TestAddressIsPercentEncoded(t *testing.T) {
 			want = "%27%27"
 		}
 		a := Address{Table: "Employees", PartitionKey: "p", RowKey: key}
-		if got := string(a.AppendEscaped(nil)); got != "Employees(PartitionKey='p',RowKey='"+want+"')" {
-			t.Errorf("%q: the address is %s", key, got)
-		}
+		assert.Equal(t, string(a.AppendEscaped(nil)), "Employees(PartitionKey='p',RowKey='"+want+"')", "%q: the address", key)
 	}
 }
 
@@ -49,16 +49,10 @@ func TestPathsOfTheSDK(t *testing.T) {
 		service := &answered{}
 		pipeline := runtime.NewPipeline("module", "v1", runtime.PipelineOptions{PerCall: []policy.Policy{Paths{Tables: c.tables}}}, &policy.ClientOptions{Transport: service})
 		req, err := runtime.NewRequest(context.Background(), http.MethodGet, "https://contoso.test"+c.path+"?timeout=5&x=a+b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, err)
 		before := *req.Raw().URL
-		if _, err := pipeline.Do(req); err != nil {
-			t.Fatal(err)
-		}
-		if got := service.paths[0]; got != c.want {
-			t.Errorf("%s is sent as %s, want %s", c.path, got, c.want)
-		}
+		assert.Check(t, assert.Err(pipeline.Do(req)))
+		assert.Equal(t, service.paths[0], c.want, "%s", c.path)
 		if after := req.Raw().URL; after.Path != before.Path || after.RawQuery != before.RawQuery {
 			t.Errorf("%s now means %s", &before, after)
 		}

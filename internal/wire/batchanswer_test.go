@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 )
 
@@ -104,9 +105,7 @@ func FuzzParseBatchAnswer(f *testing.F) {
 		}
 		answer, err := ParseBatchAnswer(contentType, []byte(body), n)
 		if err != nil {
-			if !errors.Is(err, kinds.ErrCutOff) {
-				t.Fatal(err)
-			}
+			assert.ErrorIs(assert.Fatal(t), err, kinds.ErrCutOff)
 			return
 		}
 		if answer.Failure == nil && len(answer.ETags) != n {
@@ -123,8 +122,6 @@ func TestIsETag(t *testing.T) {
 		`W/"datetime'2024-05-06T07%3A08%3A09.1234567Z'"`: true, `"x"`: true, `W/"x"`: true,
 		"": false, `"`: false, `""`: false, `W/`: false, `W/"`: false, "x": false, "*": false, `W/"x`: false, `x"`: false, `"a"b"`: false, "\"a b\"": false, "\"a\x00\"": false, "\"é\"": false, `W/W/"x"`: false,
 	} {
-		if got := IsETag(text); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
+		assert.Equal(t, IsETag(text), want, "%q", text)
 	}
 }

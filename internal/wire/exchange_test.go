@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 )
 
@@ -29,32 +30,24 @@ func TestUnexpectedAddressIsNotSent(t *testing.T) {
 	send := func(path string) error {
 		ex := &Exchange{Entity: &Address{Table: "Employees", PartitionKey: "O'Brien", RowKey: "a b"}}
 		req, err := runtime.NewRequest(With(context.Background(), ex), http.MethodDelete, "https://contoso.test/account"+path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, err)
 		_, err = pipeline.Do(req)
 		return err
 	}
 	for _, path := range []string{
 		"/Employees(PartitionKey='k',RowKey='k')?timeout=5", "/Employees(PartitionKey=%27k%27,RowKey=%27k%27)",
 	} {
-		if err := send(path); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
+		assert.NoError(t, send(path), path)
 	}
 	for _, path := range service.paths {
-		if path != "/account/Employees(PartitionKey='O%27%27Brien',RowKey='a%20b')" {
-			t.Errorf("asked for %s", path)
-		}
+		assert.Equal(t, path, "/account/Employees(PartitionKey='O%27%27Brien',RowKey='a%20b')", "the path asked for")
 	}
 	service.paths = nil
 	for _, path := range []string{
 		"", "/Employees()", "/Employees(PartitionKey='k',RowKey='k')/", "/Employees(RowKey='k',PartitionKey='k')", "/Employees(PartitionKey='k',%20RowKey='k')",
 		"/employees(PartitionKey='k',RowKey='k')", "/Employees('k','k')", "/Employees(PartitionKey='k',RowKey='')",
 	} {
-		if err := send(path); err == nil {
-			t.Errorf("%s is sent", path)
-		}
+		assert.Error(t, send(path), "%s is sent", path)
 	}
 	if len(service.paths) > 0 {
 		t.Errorf("asked for %q", service.paths)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // policyFunc is a policy of the caller.
@@ -33,9 +35,7 @@ func lentCall(t *testing.T, callers policyFunc, status int, bodies ...io.Reader)
 		PerRetryPolicies: []policy.Policy{Observer{}, callers, Sender{}}})
 	ex = &Exchange{Lent: true}
 	req, err := runtime.NewRequest(With(context.Background(), ex), http.MethodGet, "https://t.test/T")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, err)
 	_, err = p.Do(req)
 	return ex, attempts, err
 }
@@ -51,9 +51,7 @@ func TestLentAnswer(t *testing.T) {
 		"nothing": pass,
 		"the body is read": func(req *policy.Request) (*http.Response, error) {
 			resp, err := req.Next()
-			if got := mustRead(t, resp); got != text {
-				t.Errorf("the policy reads %q", got)
-			}
+			assert.Equal(t, mustRead(t, resp), text, "the policy")
 			return resp, err
 		},
 		"the body is used up": func(req *policy.Request) (*http.Response, error) {

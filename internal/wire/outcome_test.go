@@ -15,6 +15,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // attempt is one answer of the network: a status, or an error.
@@ -42,10 +44,7 @@ func call(t *testing.T, ctx context.Context, after func(), script ...attempt) (*
 		Retry:           policy.RetryOptions{MaxRetries: 3, RetryDelay: time.Microsecond},
 		PerCallPolicies: []policy.Policy{Caller{Paths{Tables: true}}}, PerRetryPolicies: []policy.Policy{Observer{}, Sender{}}})
 	var ex Exchange
-	req, err := runtime.NewRequest(With(ctx, &ex), http.MethodPut, "https://t.test/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := assert.Must[*policy.Request](t)(runtime.NewRequest(With(ctx, &ex), http.MethodPut, "https://t.test/"))
 	resp, err := p.Do(req)
 	if err == nil && resp.StatusCode >= 300 {
 		err = runtime.NewResponseError(resp)
@@ -122,10 +121,7 @@ func TestOutcomeOfRepeatedSuccess(t *testing.T) {
 				return &http.Response{StatusCode: 204, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 			}), PerRetryPolicies: []policy.Policy{Observer{}, Sender{}},
 		}).Do(func() *policy.Request {
-			req, err := runtime.NewRequest(With(context.Background(), &ex), http.MethodPut, "https://t.test/")
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := assert.Must[*policy.Request](t)(runtime.NewRequest(With(context.Background(), &ex), http.MethodPut, "https://t.test/"))
 			return req
 		}()); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/testrun"
 )
 
 const signed = "https://t.test/Contoso?sv=2019-02-02&sig=topsecret%2B%3D&se=2999"
@@ -32,9 +35,7 @@ func TestRedactText(t *testing.T) {
 		"sig=": "sig=REDACTED",
 	} {
 		got := RedactText(text)
-		if got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
+		assert.Equal(t, got, want, "%q", text)
 		if RedactText(got) != got {
 			t.Errorf("%q is redacted again to %q", got, RedactText(got))
 		}
@@ -55,38 +56,19 @@ func TestRedactKeepsCauses(t *testing.T) {
 			Err: fmt.Errorf("redirected to %s: %w", signed, context.DeadlineExceeded)},
 	} {
 		got := Redact(err)
-		if !errors.Is(got, context.DeadlineExceeded) {
-			t.Errorf("%s: %v lost its cause", name, got)
-		}
-		walk(got, func(e error) {
+		assert.ErrorIs(t, got, context.DeadlineExceeded, "%s: lost its cause", name)
+		testrun.EachCause(got, func(e error) {
 			if text := fmt.Sprintf("%v %+v %#v", e, e, e); strings.Contains(text, "topsecret") {
 				t.Errorf("%s: %s", name, text)
 			}
 		})
-		if again := Redact(got); again != got {
-			t.Errorf("%s: redacted twice: %v", name, again)
-		}
+		assert.Equal(t, Redact(got), got, "%s: redacted twice", name)
 	}
 	if Redact(nil) != nil {
 		t.Error("nil is an error")
 	}
 	if innocent := io.EOF; Redact(innocent) != innocent {
 		t.Error("an innocent error is changed")
-	}
-}
-
-func walk(err error, visit func(error)) {
-	if err == nil {
-		return
-	}
-	visit(err)
-	switch w := err.(type) {
-	case interface{ Unwrap() error }:
-		walk(w.Unwrap(), visit)
-	case interface{ Unwrap() []error }:
-		for _, cause := range w.Unwrap() {
-			walk(cause, visit)
-		}
 	}
 }
 
@@ -103,14 +85,8 @@ func TestRedactAnswer(t *testing.T) {
 		})
 		p := runtime.NewPipeline("test", "v1", runtime.PipelineOptions{}, &policy.ClientOptions{Transport: f,
 			Retry: policy.RetryOptions{MaxRetries: -1}, PerRetryPolicies: []policy.Policy{Observer{}, Sender{}}})
-		req, err := runtime.NewRequest(context.Background(), http.MethodGet, "https://t.test/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := p.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := assert.Must[*policy.Request](t)(runtime.NewRequest(context.Background(), http.MethodGet, "https://t.test/"))
+		resp := assert.Must[*http.Response](t)(p.Do(req))
 		body, err := runtime.Payload(resp)
 		if err != nil || strings.Contains(string(body), "topsecret") != (status < 400) {
 			t.Errorf("%d: body %q, error %v", status, body, err)
@@ -126,10 +102,7 @@ func TestTransportRedacts(t *testing.T) {
 	inner := transport(func(req *http.Request) (*http.Response, error) {
 		return nil, errors.New("no way to " + req.URL.String())
 	})
-	req, err := http.NewRequest(http.MethodGet, signed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := assert.Must[*http.Request](t)(http.NewRequest(http.MethodGet, signed, nil))
 	if _, err := NewTransport(inner, nil).Do(req); err == nil || strings.Contains(err.Error(), "topsecret") {
 		t.Errorf("error is %v", err)
 	}

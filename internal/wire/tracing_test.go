@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // TestHideKeysInText: whatever the keys are, and escaped or not, an address gives none of them away.
@@ -28,9 +30,7 @@ func TestHideKeysInText(t *testing.T) {
 		`Get "/Contoso()?$filter=PartitionKey eq 'a b'": refused`:     `Get "/Contoso()?$filter=REDACTED": refused`,
 		"?NextPartitionKey=1!4!YQ--&NextRowKey=1!4!Yg--":              "?NextPartitionKey=REDACTED&NextRowKey=REDACTED",
 	} {
-		if got := HideKeysInText(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
+		assert.Equal(t, HideKeysInText(text), want, "%q", text)
 	}
 	for _, key := range []string{"jones", "O'jones", "jones')", "')jones", "(PartitionKey='jones", "%27jones", "jo nes\"&", "jones)"} {
 		a := Address{Table: "Contoso", PartitionKey: key, RowKey: key}
@@ -84,9 +84,7 @@ func TestHideKeys(t *testing.T) {
 			t.Errorf("a span says %s", text)
 		}
 	}
-	if given[0] != secret {
-		t.Error("the caller's attributes were written to")
-	}
+	assert.Equal(t, given[0], secret, "the caller's attributes were written to")
 	if len(seen) != 13 || !slices.Contains(seen, "http.status_code=200") || seen[1] != "end" {
 		t.Errorf("%d texts: %q", len(seen), seen)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // batchCall sends one transaction whose attempts meet the answers in turn, and returns its exchange, the last answer's status
@@ -27,14 +29,8 @@ func batchCall(t *testing.T, path string, answers ...*http.Response) (ex *Exchan
 		Retry:           policy.RetryOptions{MaxRetries: 3, RetryDelay: time.Microsecond},
 		PerCallPolicies: []policy.Policy{Caller{Paths{Tables: true}}}, PerRetryPolicies: []policy.Policy{Observer{}, Sender{}}})
 	ex = &Exchange{}
-	req, err := runtime.NewRequest(With(context.Background(), ex), http.MethodPost, "https://t.test"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err = p.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := assert.Must[*policy.Request](t)(runtime.NewRequest(With(context.Background(), ex), http.MethodPost, "https://t.test"+path))
+	resp = assert.Must[*http.Response](t)(p.Do(req))
 	return ex, resp, attempts
 }
 
@@ -110,14 +106,9 @@ func TestRetryAfterInsideTransaction(t *testing.T) {
 		"both":       {accepted(testAnswer("\r\n", part), "Retry-After", "3"), "7"},
 		"neither":    {accepted(testAnswer("\r\n", testFailure(503, "", "no"))), ""},
 	} {
-		parts, err := changeSetParts(testContent, []byte(mustRead(t, c.answer)), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parts := assert.Must[[][]byte](t)(changeSetParts(testContent, []byte(mustRead(t, c.answer)), 1))
 		p, err := readPart(parts[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Check(t, err)
 		resp := p.answer(c.answer)
 		if got := resp.Header.Get("Retry-After"); got != c.want || resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("Content-Length") != fmt.Sprint(len(mustRead(t, resp))) {
 			t.Errorf("%s: Retry-After %q, header %v", what, got, resp.Header)
@@ -130,10 +121,7 @@ func TestRetryAfterInsideTransaction(t *testing.T) {
 
 func mustRead(t *testing.T, resp *http.Response) string {
 	t.Helper()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := assert.Must[[]byte](t)(io.ReadAll(resp.Body))
 	resp.Body = io.NopCloser(strings.NewReader(string(body)))
 	return string(body)
 }
@@ -158,11 +146,7 @@ func TestBusyOrGateway(t *testing.T) {
 		if c.header != "" {
 			resp.Header.Set("x-ms-error-code", c.header)
 		}
-		if got := OutcomeOf(resp, nil); got != c.want {
-			t.Errorf("%s: outcome %d, want %d", what, got, c.want)
-		}
-		if mustRead(t, resp) != c.body {
-			t.Errorf("%s: the body is used up", what)
-		}
+		assert.Equal(t, OutcomeOf(resp, nil), c.want, "%s: outcome", what)
+		assert.Equal(t, mustRead(t, resp), c.body, "%s: the body is used up", what)
 	}
 }

@@ -3,6 +3,8 @@ package conformance
 import (
 	"context"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 func accessCases() []script {
@@ -31,8 +33,6 @@ func unsigned(w *world) {
 func (w *world) without(name, want string, s service, path string, headers ...string) {
 	w.Helper()
 	resp, body, err := w.send(w.Context(), request{service: s, method: "GET", path: path, headers: headers})
-	if err != nil {
-		w.Fatal(err)
-	}
+	assert.Check(w, err)
 	w.steps = append(w.steps, step{name, want, fieldsOf(resp, body, w.replacer())})
 }

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 func queueCases() []script {
@@ -66,9 +68,7 @@ type found struct {
 func (r reply) messages(w *world) found {
 	w.Helper()
 	var f found
-	if err := xml.Unmarshal([]byte(strings.TrimPrefix(r.body, "\ufeff")), &f); err != nil {
-		w.Fatalf("%s: %v", r.body, err)
-	}
+	assert.NoError(assert.Fatal(w), xml.Unmarshal([]byte(strings.TrimPrefix(r.body, "\ufeff")), &f), r.body)
 	return f
 }
 

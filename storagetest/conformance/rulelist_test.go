@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -288,18 +289,13 @@ func (w *world) withRange() (table, sas string) {
 		}
 		w.must(tables, "POST", "/$batch", changeSet(ops...), batchType...)
 	}
-	credential, err := aztables.NewSharedKeyCredential(w.AccountName, w.AccountKey)
-	if err != nil {
-		w.Fatal(err)
-	}
-	sas, err = aztables.SASSignatureValues{
+	credential := assert.Must[*aztables.SharedKeyCredential](w)(aztables.NewSharedKeyCredential(w.AccountName, w.AccountKey))
+	sas, err := aztables.SASSignatureValues{
 		Protocol: aztables.SASProtocolHTTPSandHTTP, ExpiryTime: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), TableName: table,
 		Permissions:       aztables.SASPermissions{Read: true, Add: true, Update: true, Delete: true}.String(),
 		StartPartitionKey: "b", StartRowKey: "2", EndPartitionKey: "c", EndRowKey: "2",
 	}.Sign(credential)
-	if err != nil {
-		w.Fatal(err)
-	}
+	assert.Check(w, err)
 	// The SDK signs the range and leaves it out of the address.
 	return table, sas + "&spk=b&srk=2&epk=c&erk=2"
 }
@@ -312,9 +308,7 @@ func (w *world) signedBy(sas, method, path, body string, headers ...string) repl
 		path += "?" + sas
 	}
 	resp, text, err := w.send(w.Context(), request{service: tables, method: method, path: path, body: body, headers: headers})
-	if err != nil {
-		w.Fatal(err)
-	}
+	assert.Check(w, err)
 	return reply{resp, text}
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/explanation/azurite.md")
@@ -18,10 +20,7 @@ var document = filepath.Join("..", "..", "docs", "explanation", "azurite.md")
 // checkDocument holds the document's tables to what was seen.
 func checkDocument(t *testing.T, rules []rule, got results) {
 	t.Helper()
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Must[[]byte](t)(os.ReadFile(document))
 	now := section(t, string(text), "rules", rulesTable(rules, got))
 	now = section(t, now, "differences", differencesTable())
 	if now == string(text) {
@@ -31,9 +30,7 @@ func checkDocument(t *testing.T, rules []rule, got results) {
 		t.Errorf("%s is out of date; go test ./storagetest/conformance -run TestRules -update rewrites it.\n%s", document, firstChange(string(text), now))
 		return
 	}
-	if err := os.WriteFile(document, []byte(now), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.Check(t, os.WriteFile(document, []byte(now), 0o644))
 }
 
 // section puts content between a pair of markers.

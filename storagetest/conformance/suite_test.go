@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // script is one case: requests whose answers every target must give alike.
@@ -51,9 +53,7 @@ func (w *world) do(s service, name, want, method, path, body string, headers ...
 func (w *world) quiet(s service, method, path, body string, headers ...string) reply {
 	w.Helper()
 	resp, text, err := w.send(w.Context(), request{service: s, method: method, path: path, body: body, headers: headers, signed: true})
-	if err != nil {
-		w.Fatalf("%s %s: %v", method, path, err)
-	}
+	assert.NoError(assert.Fatal(w), err, "%s %s", method, path)
 	if resp.Request == nil {
 		resp.Request = &http.Request{Method: method}
 	}

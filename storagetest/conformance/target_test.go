@@ -24,6 +24,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -47,10 +48,7 @@ type target struct {
 func targets(t testing.TB) []target {
 	t.Helper()
 	storagetest.AzuriteOnly(t) // the simulator with nothing to compare it with is what its own tests run on
-	shared, err := storagetest.Shared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := assert.Must[*storagetest.Service](t)(storagetest.Shared())
 	bare := *shared
 	bare.ClientOptions.Transport = http.DefaultClient
 	all := []target{

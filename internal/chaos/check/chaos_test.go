@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -61,9 +62,7 @@ func TestChaos(t *testing.T) {
 	c.resume() // stopped workers, too: with all of them stopped, the queue would never be empty
 	c.end(writer, repairer)
 	emptied := time.Now()
-	if err := w.empty(t.Context()); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, w.empty(t.Context()))
 	c.end(worker)
 	if t.Failed() {
 		return
@@ -197,9 +196,7 @@ func (c *chaos) end(roles ...role) {
 
 func (p *child) signal(t *testing.T, s os.Signal) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		t.Errorf("%v to a %s: %v", s, p.role, err)
-	}
+	assert.NoError(t, p.cmd.Process.Signal(s), "%v to a %s", s, p.role)
 }
 
 // kill ends a process as nothing can that it could prepare for. One that had ended before fails the test.

@@ -210,7 +210,5 @@ func (w *world) verify(ctx context.Context) (map[string]bool, error) {
 
 func ok(t testing.TB, errs ...error) {
 	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, errors.Join(errs...))
 }

@@ -1,9 +1,9 @@
 package jsclient
 
 import (
-	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/internal/npm"
@@ -35,9 +35,7 @@ func TestRun(t *testing.T) {
 		a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 		table := a.Table(s.TableName(t))
 		harness.Check(t, table.Create(t.Context()))
-		if said := string(Run(t, s, writer, []byte(`{"table":"`+table.Name()+`","rows":250}`))); said != "250\n" {
-			t.Errorf("%s: the script printed %q", name, said)
-		}
+		assert.Equal(t, string(Run(t, s, writer, []byte(`{"table":"`+table.Name()+`","rows":250}`))), "250\n", "%s: the output", name)
 		n := 0
 		for v, err := range table.Entities().Query().Partition("js").All(t.Context()) {
 			harness.Check(t, err)
@@ -46,30 +44,20 @@ func TestRun(t *testing.T) {
 			}
 			n++
 		}
-		if n != 250 {
-			t.Errorf("%s: %d rows", name, n)
-		}
+		assert.Equal(t, n, 250, "%s: rows", name)
 	}
 }
 
 // TestFailures: a script that ends with an error, and a machine without Node.js, are errors that say what to do.
 func TestFailures(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	if _, err := run(t.Context(), s, `throw new Error("by order")`, nil, func(string) {}); err == nil || !strings.Contains(err.Error(), "by order") {
-		t.Error(err)
-	}
+	assert.ErrorContains(t, assert.Err(run(t.Context(), s, `throw new Error("by order")`, nil, func(string) {})), "by order")
 	t.Setenv("PATH", t.TempDir())
-	if _, err := run(t.Context(), s, "", nil, func(string) {}); err == nil || !strings.Contains(err.Error(), "install Node.js") {
-		t.Error(err)
-	}
+	assert.ErrorContains(t, assert.Err(run(t.Context(), s, "", nil, func(string) {})), "install Node.js")
 }
 
 // TestLock: the lock pins every package by its hash, and @azure/data-tables exactly.
 func TestLock(t *testing.T) {
-	if err := npm.CheckLock(lock); err != nil {
-		t.Error(err)
-	}
-	if !strings.Contains(string(manifest), `"@azure/data-tables": "13.3.2"`) {
-		t.Errorf("the version is not pinned: %s", manifest)
-	}
+	harness.Check(t, npm.CheckLock(lock))
+	assert.Contains(t, string(manifest), `"@azure/data-tables": "13.3.2"`, "the version is not pinned: %s", manifest)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	queuesas "github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2/sas"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
@@ -70,17 +71,14 @@ func TestBearerTokens(t *testing.T) {
 			if known == "" {
 				want = 401
 			}
-			if r := a.Answer(req); r.StatusCode != want {
-				t.Errorf("%q: %d", token, r.StatusCode)
-			}
+			assert.Equal(t, a.Answer(req).StatusCode, want, "%q", token)
 		}
 	}
 }
 
 func tableKey(a accounts.Account) *aztables.SharedKeyCredential {
 	a.T.Helper()
-	credential, err := aztables.NewSharedKeyCredential(a.Account(), a.Key())
-	probe.NoError(a.T, err)
+	credential := assert.Must[*aztables.SharedKeyCredential](a.T)(aztables.NewSharedKeyCredential(a.Account(), a.Key()))
 	return credential
 }
 
@@ -93,8 +91,7 @@ func tableSAS(a accounts.Account, v aztables.SASSignatureValues) string {
 	if v.ExpiryTime.IsZero() && v.Identifier == "" {
 		v.ExpiryTime = a.Clock().Now().Add(time.Hour)
 	}
-	text, err := v.Sign(tableKey(a))
-	probe.NoError(a.T, err)
+	text := assert.Must[string](a.T)(v.Sign(tableKey(a)))
 	more := url.Values{}
 	for name, value := range map[string]string{"spk": v.StartPartitionKey, "srk": v.StartRowKey, "epk": v.EndPartitionKey, "erk": v.EndRowKey} {
 		if value != "" {
@@ -140,9 +137,7 @@ func TestTableSignatures(t *testing.T) {
 		a.Anonymous(http.MethodDelete, a.TableEndpoint()+"/Tables('Employees')?"+all, ""), a.Anonymous(http.MethodGet, a.TableEndpoint()+"/?restype=service&comp=properties&"+all, ""),
 		a.Anonymous(http.MethodGet, a.TableEndpoint()+"/Employees?comp=acl&"+all, ""),
 	} {
-		if r.StatusCode != 403 {
-			t.Errorf("%s: %d", r.Request.URL.Path, r.StatusCode)
-		}
+		assert.Equal(t, r.StatusCode, 403, r.Request.URL.Path)
 	}
 }
 
@@ -230,27 +225,15 @@ func TestStoredPolicies(t *testing.T) {
 		return a.Anonymous(http.MethodGet, a.TableEndpoint()+"/Employees()?"+tableSAS(a, v), "").StatusCode
 	}
 	policy("readers", "", expiry, "r")
-	if got := get(aztables.SASSignatureValues{Identifier: "readers"}); got != 200 {
-		t.Errorf("by the policy alone: %d", got)
-	}
-	if got := get(aztables.SASSignatureValues{Identifier: "readers", Permissions: "r"}); got != 403 {
-		t.Errorf("permissions said twice: %d", got)
-	}
+	assert.Equal(t, get(aztables.SASSignatureValues{Identifier: "readers"}), 200, "by the policy alone")
+	assert.Equal(t, get(aztables.SASSignatureValues{Identifier: "readers", Permissions: "r"}), 403, "permissions said twice")
 	policy("readers", "", expiry, "")
-	if got := get(aztables.SASSignatureValues{Identifier: "readers", Permissions: "r"}); got != 200 {
-		t.Errorf("permissions by the signature: %d", got)
-	}
-	if got := get(aztables.SASSignatureValues{Identifier: "readers"}); got != 403 {
-		t.Errorf("no permissions: %d", got)
-	}
+	assert.Equal(t, get(aztables.SASSignatureValues{Identifier: "readers", Permissions: "r"}), 200, "permissions by the signature")
+	assert.Equal(t, get(aztables.SASSignatureValues{Identifier: "readers"}), 403, "no permissions")
 	policy("others", "", expiry, "r")
-	if got := get(aztables.SASSignatureValues{Identifier: "readers"}); got != 403 {
-		t.Errorf("revoked: %d", got)
-	}
+	assert.Equal(t, get(aztables.SASSignatureValues{Identifier: "readers"}), 403, "revoked")
 	a.Clock().Advance(time.Hour)
-	if got := get(aztables.SASSignatureValues{Identifier: "others"}); got != 403 {
-		t.Errorf("expired: %d", got)
-	}
+	assert.Equal(t, get(aztables.SASSignatureValues{Identifier: "others"}), 403, "expired")
 }
 
 func TestAccountSignatures(t *testing.T) {
@@ -258,7 +241,7 @@ func TestAccountSignatures(t *testing.T) {
 	sas := func(services, types, permissions string) string {
 		t.Helper()
 		v, err := aztables.AccountSASSignatureValues{ExpiryTime: a.Clock().Now().Add(time.Hour), Permissions: permissions, Services: services, ResourceTypes: types}.Sign(tableKey(a))
-		probe.NoError(t, err)
+		assert.Check(t, err)
 		return "?" + v.Encode()
 	}
 	for _, c := range []struct{ services, types, permissions, method, target, body, code string }{
@@ -283,87 +266,68 @@ func TestAccountSignatures(t *testing.T) {
 func TestQueuesAndBlobsThroughTheSDK(t *testing.T) {
 	a := accounts.New(t, simulator.Options{})
 	ctx := probe.Context(t)
-	queueKey, err := azqueue.NewSharedKeyCredential(a.Account(), a.Key())
-	probe.NoError(t, err)
+	queueKey := assert.Must[*azqueue.SharedKeyCredential](t)(azqueue.NewSharedKeyCredential(a.Account(), a.Key()))
 	queues, err := azqueue.NewServiceClientWithSharedKeyCredential(a.QueueEndpoint(), queueKey, &azqueue.ClientOptions{ClientOptions: a.ClientOptions()})
-	probe.NoError(t, err)
-	_, err = queues.CreateQueue(ctx, "work", nil)
-	probe.NoError(t, err)
-	_, err = queues.NewQueueClient("work").EnqueueMessage(ctx, "hello", nil)
-	probe.NoError(t, err)
-	got, err := queues.NewQueueClient("work").DequeueMessage(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	assert.Check(t, assert.Err(queues.CreateQueue(ctx, "work", nil)))
+	assert.Check(t, assert.Err(queues.NewQueueClient("work").EnqueueMessage(ctx, "hello", nil)))
+	got := assert.Must[azqueue.DequeueMessagesResponse](t)(queues.NewQueueClient("work").DequeueMessage(ctx, nil))
 	if len(got.Messages) != 1 || *got.Messages[0].MessageText != "hello" {
 		t.Errorf("%+v", got)
 	}
 
-	blobKey, err := blob.NewSharedKeyCredential(a.Account(), a.Key())
-	probe.NoError(t, err)
+	blobKey := assert.Must[*blob.SharedKeyCredential](t)(blob.NewSharedKeyCredential(a.Account(), a.Key()))
 	blobs, err := blobservice.NewClientWithSharedKeyCredential(a.BlobEndpoint(), blobKey, &blobservice.ClientOptions{ClientOptions: a.ClientOptions()})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	photos := blobs.NewContainerClient("photos")
-	_, err = photos.Create(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(photos.Create(ctx, nil)))
 	hi := "hi"
 	_, err = photos.NewBlockBlobClient("a b/ü.jpg").UploadBuffer(ctx, []byte("data"), &blockblob.UploadBufferOptions{
 		Metadata: map[string]*string{"first-1": &hi, "First_2": &hi, "firsta": &hi}, HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &hi}})
 	if err != nil && !strings.Contains(err.Error(), "InvalidMetadata") {
 		t.Fatal(err) // the names need not be right; the signature over them must be
 	}
-	_, err = photos.NewBlockBlobClient("a b/ü.jpg").UploadBuffer(ctx, []byte("data"), nil)
-	probe.NoError(t, err)
-	wrong, err := blob.NewSharedKeyCredential(a.Account(), "AAAA")
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(photos.NewBlockBlobClient("a b/ü.jpg").UploadBuffer(ctx, []byte("data"), nil)))
+	wrong := assert.Must[*blob.SharedKeyCredential](t)(blob.NewSharedKeyCredential(a.Account(), "AAAA"))
 	stranger, err := container.NewClientWithSharedKeyCredential(a.BlobEndpoint()+"/photos", wrong, &container.ClientOptions{ClientOptions: a.ClientOptions()})
-	probe.NoError(t, err)
-	_, err = stranger.NewBlobClient("a b/ü.jpg").DownloadStream(ctx, nil)
-	probe.WantError(t, err, 403, "AuthenticationFailed")
+	assert.Check(t, err)
+	probe.WantError(t, assert.Err(stranger.NewBlobClient("a b/ü.jpg").DownloadStream(ctx, nil)), 403, "AuthenticationFailed")
 }
 
 func TestQueueSignatures(t *testing.T) {
 	a := accounts.New(t, simulator.Options{})
 	ctx := probe.Context(t)
-	key, err := azqueue.NewSharedKeyCredential(a.Account(), a.Key())
-	probe.NoError(t, err)
+	key := assert.Must[*azqueue.SharedKeyCredential](t)(azqueue.NewSharedKeyCredential(a.Account(), a.Key()))
 	owner, err := azqueue.NewServiceClientWithSharedKeyCredential(a.QueueEndpoint(), key, &azqueue.ClientOptions{ClientOptions: a.ClientOptions()})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	for _, name := range []string{"work", "rest"} {
 		_, err = owner.CreateQueue(ctx, name, nil)
-		probe.NoError(t, err)
+		assert.Check(t, err)
 	}
 	with := func(permissions string) *azqueue.QueueClient {
 		t.Helper()
 		v, err := queuesas.QueueSignatureValues{QueueName: "work", Permissions: permissions, ExpiryTime: a.Clock().Now().Add(time.Hour)}.SignWithSharedKey(key)
-		probe.NoError(t, err)
+		assert.Check(t, err)
 		client, err := azqueue.NewQueueClientWithNoCredential(a.QueueEndpoint()+"/work?"+v.Encode(), &azqueue.ClientOptions{ClientOptions: a.ClientOptions()})
-		probe.NoError(t, err)
+		assert.Check(t, err)
 		return client
 	}
-	_, err = with("a").EnqueueMessage(ctx, "x", nil)
-	probe.NoError(t, err)
-	_, err = with("r").PeekMessage(ctx, nil)
-	probe.NoError(t, err)
-	_, err = with("r").EnqueueMessage(ctx, "x", nil)
-	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
-	_, err = with("rau").DequeueMessage(ctx, nil)
-	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
-	got, err := with("p").DequeueMessage(ctx, nil)
-	probe.NoError(t, err)
-	_, err = with("p").DeleteMessage(ctx, *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
-	probe.NoError(t, err)
-	_, err = with("raup").Delete(ctx, nil)
-	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
-	_, err = with("raup").ClearMessages(ctx, nil)
-	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
+	assert.Check(t, assert.Err(with("a").EnqueueMessage(ctx, "x", nil)))
+	assert.Check(t, assert.Err(with("r").PeekMessage(ctx, nil)))
+	probe.WantError(t, assert.Err(with("r").EnqueueMessage(ctx, "x", nil)), 403, "AuthorizationPermissionMismatch")
+	probe.WantError(t, assert.Err(with("rau").DequeueMessage(ctx, nil)), 403, "AuthorizationPermissionMismatch")
+	got := assert.Must[azqueue.DequeueMessagesResponse](t)(with("p").DequeueMessage(ctx, nil))
+	assert.Check(t, assert.Err(with("p").DeleteMessage(ctx, *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)))
+	probe.WantError(t, assert.Err(with("raup").Delete(ctx, nil)), 403, "AuthorizationPermissionMismatch")
+	probe.WantError(t, assert.Err(with("raup").ClearMessages(ctx, nil)), 403, "AuthorizationPermissionMismatch")
 	a.Clock().Advance(-time.Hour) // so that the next signature has expired when it is used
 	late := with("r")
 	a.Clock().Advance(time.Hour)
-	_, err = late.PeekMessage(ctx, nil)
-	probe.WantError(t, err, 403, "AuthenticationFailed")
+	probe.WantError(t, assert.Err(late.PeekMessage(ctx, nil)), 403, "AuthenticationFailed")
 	elsewhere := strings.Replace(with("r").URL(), "/work?", "/rest/messages?peekonly=true&", 1)
 	a.Anonymous(http.MethodGet, elsewhere, "").Check(t, "another queue", 403, "AuthenticationFailed")
 	signed, err := owner.GetSASURL(queuesas.AccountResourceTypes{Service: true}, queuesas.AccountPermissions{List: true}, a.Clock().Now().Add(time.Hour), nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	// The SDK allows HTTPS only.
 	a.Anonymous(http.MethodGet, strings.Replace(strings.Replace(signed, "?", "?comp=list&", 1), "http:", "https:", 1), "").Check(t, "list", 200, "")
 }
@@ -371,21 +335,19 @@ func TestQueueSignatures(t *testing.T) {
 func TestBlobSignatures(t *testing.T) {
 	a := accounts.New(t, simulator.Options{})
 	ctx := probe.Context(t)
-	key, err := blob.NewSharedKeyCredential(a.Account(), a.Key())
-	probe.NoError(t, err)
+	key := assert.Must[*blob.SharedKeyCredential](t)(blob.NewSharedKeyCredential(a.Account(), a.Key()))
 	owner, err := container.NewClientWithSharedKeyCredential(a.BlobEndpoint()+"/photos", key, &container.ClientOptions{ClientOptions: a.ClientOptions()})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	_, err = owner.Create(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	for _, name := range []string{"a b/1.jpg", "other"} {
 		_, err = owner.NewBlockBlobClient(name).UploadBuffer(ctx, []byte("data"), nil)
-		probe.NoError(t, err)
+		assert.Check(t, err)
 	}
 	options := &blob.ClientOptions{ClientOptions: a.ClientOptions()}
 	read := func(address string) error {
 		t.Helper()
-		client, err := blob.NewClientWithNoCredential(address, options)
-		probe.NoError(t, err)
+		client := assert.Must[*blob.Client](t)(blob.NewClientWithNoCredential(address, options))
 		resp, err := client.DownloadStream(ctx, nil)
 		if err != nil {
 			return err
@@ -396,29 +358,20 @@ func TestBlobSignatures(t *testing.T) {
 		return nil
 	}
 	one := owner.NewBlobClient("a b/1.jpg")
-	signed, err := one.GetSASURL(blobsas.BlobPermissions{Read: true}, a.Clock().Now().Add(time.Hour), nil)
-	probe.NoError(t, err)
-	probe.NoError(t, read(signed))
+	signed := assert.Must[string](t)(one.GetSASURL(blobsas.BlobPermissions{Read: true}, a.Clock().Now().Add(time.Hour), nil))
+	assert.Check(t, read(signed))
 	_, query, _ := strings.Cut(signed, "?")
 	probe.WantError(t, read(owner.NewBlobClient("other").URL()+"?"+query), 403, "AuthenticationFailed")
-	client, err := blob.NewClientWithNoCredential(signed, options)
-	probe.NoError(t, err)
-	_, err = client.Delete(ctx, nil)
-	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
+	client := assert.Must[*blob.Client](t)(blob.NewClientWithNoCredential(signed, options))
+	probe.WantError(t, assert.Err(client.Delete(ctx, nil)), 403, "AuthorizationPermissionMismatch")
 
-	all, err := owner.GetSASURL(blobsas.ContainerPermissions{Read: true, List: true}, a.Clock().Now().Add(time.Hour), nil)
-	probe.NoError(t, err)
+	all := assert.Must[string](t)(owner.GetSASURL(blobsas.ContainerPermissions{Read: true, List: true}, a.Clock().Now().Add(time.Hour), nil))
 	_, query, _ = strings.Cut(all, "?")
-	probe.NoError(t, read(owner.NewBlobClient("other").URL()+"?"+query))
-	lister, err := container.NewClientWithNoCredential(all, &container.ClientOptions{ClientOptions: a.ClientOptions()})
-	probe.NoError(t, err)
-	page, err := lister.NewListBlobsFlatPager(nil).NextPage(ctx)
-	probe.NoError(t, err)
-	if len(page.Segment.BlobItems) != 2 {
-		t.Errorf("%d blobs", len(page.Segment.BlobItems))
-	}
-	_, err = lister.NewBlockBlobClient("new").UploadBuffer(ctx, []byte("data"), nil)
-	probe.WantError(t, err, 403, "AuthorizationPermissionMismatch")
+	assert.Check(t, read(owner.NewBlobClient("other").URL()+"?"+query))
+	lister := assert.Must[*container.Client](t)(container.NewClientWithNoCredential(all, &container.ClientOptions{ClientOptions: a.ClientOptions()}))
+	page := assert.Must[container.ListBlobsFlatResponse](t)(lister.NewListBlobsFlatPager(nil).NextPage(ctx))
+	assert.Equal(t, len(page.Segment.BlobItems), 2, "blobs")
+	probe.WantError(t, assert.Err(lister.NewBlockBlobClient("new").UploadBuffer(ctx, []byte("data"), nil)), 403, "AuthorizationPermissionMismatch")
 	a.Clock().Advance(time.Hour)
 	probe.WantError(t, read(signed), 403, "AuthenticationFailed")
 	var denied *azcore.ResponseError

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/appendblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
@@ -22,27 +23,21 @@ func TestAppendBlob(t *testing.T) {
 			AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: match}}})
 	}
 	none := appendblob.AppendPositionAccessConditions{}
-	_, err := add("x", none, nil)
-	probe.WantError(t, err, 404, "BlobNotFound")
+	probe.WantError(t, assert.Err(add("x", none, nil)), 404, "BlobNotFound")
 	created, err := log.Create(ctx, &appendblob.CreateOptions{Metadata: map[string]*string{"first": to.Ptr("1")}})
-	probe.NoError(t, err)
-	first, err := add("one", none, created.ETag)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	first := assert.Must[appendblob.AppendBlockResponse](t)(add("one", none, created.ETag))
 	if *first.BlobAppendOffset != "0" || *first.BlobCommittedBlockCount != 1 || *first.ETag == *created.ETag {
 		t.Errorf("offset %s, count %d", *first.BlobAppendOffset, *first.BlobCommittedBlockCount)
 	}
-	_, err = add("two", none, created.ETag)
-	probe.WantError(t, err, 412, "ConditionNotMet")
+	probe.WantError(t, assert.Err(add("two", none, created.ETag)), 412, "ConditionNotMet")
 
 	position := func(n int64) appendblob.AppendPositionAccessConditions {
 		return appendblob.AppendPositionAccessConditions{AppendPosition: &n}
 	}
-	_, err = add("two", position(2), nil)
-	probe.WantError(t, err, 412, "AppendPositionConditionNotMet")
-	_, err = add("two", position(4), nil)
-	probe.WantError(t, err, 412, "AppendPositionConditionNotMet")
-	second, err := add("two", position(3), nil)
-	probe.NoError(t, err)
+	probe.WantError(t, assert.Err(add("two", position(2), nil)), 412, "AppendPositionConditionNotMet")
+	probe.WantError(t, assert.Err(add("two", position(4), nil)), 412, "AppendPositionConditionNotMet")
+	second := assert.Must[appendblob.AppendBlockResponse](t)(add("two", position(3), nil))
 	if *second.BlobAppendOffset != "3" || *second.BlobCommittedBlockCount != 2 {
 		t.Errorf("offset %s, count %d", *second.BlobAppendOffset, *second.BlobCommittedBlockCount)
 	}
@@ -50,13 +45,10 @@ func TestAppendBlob(t *testing.T) {
 	most := func(n int64) appendblob.AppendPositionAccessConditions {
 		return appendblob.AppendPositionAccessConditions{MaxSize: &n}
 	}
-	_, err = add("three", most(10), nil)
-	probe.WantError(t, err, 412, "MaxBlobSizeConditionNotMet")
-	_, err = add("three", most(11), nil)
-	probe.NoError(t, err)
+	probe.WantError(t, assert.Err(add("three", most(10), nil)), 412, "MaxBlobSizeConditionNotMet")
+	assert.Check(t, assert.Err(add("three", most(11), nil)))
 	wantContent(t, b, "log", "onetwothree")
-	got, err := log.GetProperties(ctx, nil)
-	probe.NoError(t, err)
+	got := assert.Must[blob.GetPropertiesResponse](t)(log.GetProperties(ctx, nil))
 	if *got.BlobCommittedBlockCount != 3 || *got.ContentLength != 11 || *got.BlobType != blob.BlobTypeAppendBlob || *got.Metadata["First"] != "1" {
 		t.Errorf("properties %+v", got)
 	}
@@ -64,8 +56,7 @@ func TestAppendBlob(t *testing.T) {
 	b.Want(t, probe.NewCall("PUT", "/photos/log?comp=appendblock", map[string]string{"x-ms-copy-source": "x"}, "x"), 400, "UnsupportedHeader")
 
 	// Creating it again empties it.
-	_, err = log.Create(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(log.Create(ctx, nil)))
 	wantContent(t, b, "log", "")
 }
 
@@ -96,8 +87,6 @@ func TestAppendLeavesReadsAlone(t *testing.T) {
 	}
 	for i, read := range reads {
 		want += string(rune('a' + i%26))
-		if string(read.Body) != want {
-			t.Fatalf("read %d holds %q, want %q", i, read.Body, want)
-		}
+		assert.Equal(assert.Fatal(t), string(read.Body), want, "read %d holds %q", i, read.Body)
 	}
 }

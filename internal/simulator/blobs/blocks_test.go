@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
@@ -31,15 +32,12 @@ func TestBlocksWithSDK(t *testing.T) {
 	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	a := b.container(t).NewBlockBlobClient("a")
 	for i, text := range []string{"one ", "two ", "three "} {
-		_, err := a.StageBlock(ctx, blockID(i), readSeeker(text), nil)
-		probe.NoError(t, err)
+		assert.Check(t, assert.Err(a.StageBlock(ctx, blockID(i), readSeeker(text), nil)))
 	}
-	_, err := a.GetProperties(ctx, nil)
-	probe.WantError(t, err, 404, "BlobNotFound")
+	probe.WantError(t, assert.Err(a.GetProperties(ctx, nil)), 404, "BlobNotFound")
 	lists := func(kind blockblob.BlockListType) (got [2][]string) {
 		t.Helper()
-		list, err := a.GetBlockList(ctx, kind, nil)
-		probe.NoError(t, err)
+		list := assert.Must[blockblob.GetBlockListResponse](t)(a.GetBlockList(ctx, kind, nil))
 		for i, blocks := range [2][]*blockblob.Block{list.CommittedBlocks, list.UncommittedBlocks} {
 			for _, block := range blocks {
 				got[i] = append(got[i], fmt.Sprintf("%s %d", *block.Name, *block.Size))
@@ -48,27 +46,16 @@ func TestBlocksWithSDK(t *testing.T) {
 		return got
 	}
 	one, two, three := blockID(0)+" 4", blockID(1)+" 4", blockID(2)+" 6"
-	if diff := cmp.Diff([2][]string{nil, {one, two, three}}, lists(blockblob.BlockListTypeAll)); diff != "" {
-		t.Error(diff)
-	}
-	_, err = a.CommitBlockList(ctx, []string{blockID(2), blockID(0), blockID(2)}, nil)
-	probe.NoError(t, err)
+	assert.NoDiff(t, cmp.Diff([2][]string{nil, {one, two, three}}, lists(blockblob.BlockListTypeAll)))
+	assert.Check(t, assert.Err(a.CommitBlockList(ctx, []string{blockID(2), blockID(0), blockID(2)}, nil)))
 	wantContent(t, b, "a", "three one three ")
 	// Blocks that were not named are gone.
-	if diff := cmp.Diff([2][]string{{three, one, three}, nil}, lists(blockblob.BlockListTypeAll)); diff != "" {
-		t.Error(diff)
-	}
-	_, err = a.CommitBlockList(ctx, []string{blockID(1)}, nil)
-	probe.WantError(t, err, 400, "InvalidBlockList")
+	assert.NoDiff(t, cmp.Diff([2][]string{{three, one, three}, nil}, lists(blockblob.BlockListTypeAll)))
+	probe.WantError(t, assert.Err(a.CommitBlockList(ctx, []string{blockID(1)}, nil)), 400, "InvalidBlockList")
 
-	_, err = a.StageBlock(ctx, blockID(0), readSeeker("ONE "), nil)
-	probe.NoError(t, err)
-	if diff := cmp.Diff([2][]string{{three, one, three}, nil}, lists(blockblob.BlockListTypeCommitted)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([2][]string{nil, {one}}, lists(blockblob.BlockListTypeUncommitted)); diff != "" {
-		t.Error(diff)
-	}
+	assert.Check(t, assert.Err(a.StageBlock(ctx, blockID(0), readSeeker("ONE "), nil)))
+	assert.NoDiff(t, cmp.Diff([2][]string{{three, one, three}, nil}, lists(blockblob.BlockListTypeCommitted)))
+	assert.NoDiff(t, cmp.Diff([2][]string{nil, {one}}, lists(blockblob.BlockListTypeUncommitted)))
 }
 
 func TestBlockListChoice(t *testing.T) {
@@ -205,18 +192,16 @@ func TestBlobUploadStream(t *testing.T) {
 		content[i] = byte(i * i >> 7)
 	}
 	_, err := photos.NewBlockBlobClient("big").UploadStream(ctx, bytes.NewReader(content), &blockblob.UploadStreamOptions{BlockSize: mib, Concurrency: 3})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	_, err = photos.NewBlockBlobClient("buffer").UploadBuffer(ctx, content, &blockblob.UploadBufferOptions{BlockSize: 3 * mib})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	for _, name := range []string{"big", "buffer"} {
-		got, err := photos.NewBlobClient(name).DownloadStream(ctx, nil)
-		probe.NoError(t, err)
-		whole, err := io.ReadAll(got.Body)
-		probe.NoError(t, err)
+		got := assert.Must[blob.DownloadStreamResponse](t)(photos.NewBlobClient(name).DownloadStream(ctx, nil))
+		whole := assert.Must[[]byte](t)(io.ReadAll(got.Body))
 		part := make([]byte, 5*mib)
 		n, err := photos.NewBlobClient(name).DownloadBuffer(ctx, part, &blob.DownloadBufferOptions{
 			Range: blob.HTTPRange{Offset: mib - 3, Count: int64(len(part))}, BlockSize: 2*mib + 1})
-		probe.NoError(t, err)
+		assert.Check(t, err)
 		if !bytes.Equal(whole, content) || n != int64(len(part)) || !bytes.Equal(part, content[mib-3:][:len(part)]) {
 			t.Errorf("%s: %d bytes, %d of the part", name, len(whole), n)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
@@ -18,7 +19,7 @@ func TestBlobConcurrentWriters(t *testing.T) {
 	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	_, err := photos.NewAppendBlobClient("log").Create(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	anyETag := azcore.ETagAny
 	var mu sync.Mutex
 	created, appended := 0, 0

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
 )
 
@@ -28,12 +29,7 @@ func TestNeeds(t *testing.T) {
 		"PUT /c/b?comp=metadata":                 "O w",
 	} {
 		method, target, _ := strings.Cut(request, " ")
-		u, err := url.Parse("http://contoso" + target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := needs(&http.Request{Method: method, URL: u}); got != want {
-			t.Errorf("%s needs %q, want %q", request, got, want)
-		}
+		u := assert.Must[*url.URL](t)(url.Parse("http://contoso" + target))
+		assert.Equal(t, needs(&http.Request{Method: method, URL: u}), want, "the needs of %s", request)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
@@ -58,15 +59,11 @@ func TestBlobRanges(t *testing.T) {
 			if a.Status == 416 {
 				got = fmt.Sprintf("%d %s", a.Status, a.Header.Get("x-ms-error-code"))
 			}
-			if got != want {
-				t.Errorf("%s %q: %s, want %s", name, text, got, want)
-			}
+			assert.Equal(t, got, want, "%s %q", name, text)
 		}
 	}
 	both := map[string]string{"Range": "bytes=0-1", "x-ms-range": "bytes=5-6"}
-	if a := b.Want(t, probe.NewCall("GET", "/photos/whole", both, ""), 206, ""); string(a.Body) != "56" {
-		t.Errorf("of two ranges the wrong one: %q", a.Body)
-	}
+	assert.Equal(t, string(b.Want(t, probe.NewCall("GET", "/photos/whole", both, ""), 206, "").Body), "56", "of two ranges the wrong one")
 	b.putRaw(t, "empty", "")
 	b.Want(t, probe.NewCall("GET", "/photos/empty", nil, ""), 200, "")
 	b.Want(t, probe.NewCall("GET", "/photos/empty", map[string]string{"Range": "bytes=0-"}, ""), 416, "InvalidRange")
@@ -99,11 +96,10 @@ func TestBlobDownloadConditions(t *testing.T) {
 	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	a := b.container(t).NewBlobClient("a")
 	b.putRaw(t, "a", "x")
-	got, err := a.DownloadStream(ctx, nil)
-	probe.NoError(t, err)
+	got := assert.Must[blob.DownloadStreamResponse](t)(a.DownloadStream(ctx, nil))
 	unchanged, err := a.DownloadStream(ctx, &blob.DownloadStreamOptions{AccessConditions: &blob.AccessConditions{
 		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: got.ETag}}})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	if body, err := io.ReadAll(unchanged.Body); err != nil || len(body) != 0 || *unchanged.ErrorCode != "ConditionNotMet" {
 		t.Errorf("unchanged: %q, %v, %v", body, unchanged.ErrorCode, err)
 	}
@@ -130,8 +126,7 @@ func (b *testBlobs) listed(t *testing.T, delimiter string, o container.ListBlobs
 	var pages [][]string
 	if delimiter == "" {
 		for pager := c.NewListBlobsFlatPager(&o); pager.More(); {
-			page, err := pager.NextPage(probe.Context(t))
-			probe.NoError(t, err)
+			page := assert.Must[container.ListBlobsFlatResponse](t)(pager.NextPage(probe.Context(t)))
 			names := []string{}
 			for _, item := range page.Segment.BlobItems {
 				names = append(names, text(item))
@@ -142,8 +137,7 @@ func (b *testBlobs) listed(t *testing.T, delimiter string, o container.ListBlobs
 	}
 	ho := &container.ListBlobsHierarchyOptions{Prefix: o.Prefix, MaxResults: o.MaxResults, Include: o.Include}
 	for pager := c.NewListBlobsHierarchyPager(delimiter, ho); pager.More(); {
-		page, err := pager.NextPage(probe.Context(t))
-		probe.NoError(t, err)
+		page := assert.Must[container.ListBlobsHierarchyResponse](t)(pager.NextPage(probe.Context(t)))
 		names := []string{}
 		for _, item := range page.Segment.BlobItems {
 			names = append(names, text(item))
@@ -183,9 +177,7 @@ func TestBlobList(t *testing.T) {
 		"long delimiter": {"/x/", container.ListBlobsFlatOptions{Prefix: to.Ptr("a")}, [][]string{{"a", "a/1", "a/2", "a0", "prefix a/x/"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, b.listed(t, test.delimiter, test.options)); diff != "" {
-				t.Error(diff)
-			}
+			assert.NoDiff(t, cmp.Diff(test.want, b.listed(t, test.delimiter, test.options)))
 		})
 	}
 }
@@ -194,8 +186,7 @@ func TestBlobListProperties(t *testing.T) {
 	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	etag := b.putRaw(t, "a", "hello").Header.Get("ETag")
-	page, err := photos.NewListBlobsFlatPager(nil).NextPage(ctx)
-	probe.NoError(t, err)
+	page := assert.Must[container.ListBlobsFlatResponse](t)(photos.NewListBlobsFlatPager(nil).NextPage(ctx))
 	p := page.Segment.BlobItems[0].Properties
 	if `"`+string(*p.ETag)+`"` != etag || *p.ContentLength != 5 || *p.BlobType != blob.BlobTypeBlockBlob || !p.LastModified.Equal(probe.Start()) ||
 		*p.ContentType != "application/octet-stream" || len(p.ContentMD5) != 16 {
@@ -231,13 +222,9 @@ func TestBlobListPageCuts(t *testing.T) {
 	empty := 0
 	for range 20 {
 		pages := b.listed(t, "", container.ListBlobsFlatOptions{MaxResults: to.Ptr(int32(15))})
-		if diff := cmp.Diff(want, slices.Concat(pages...)); diff != "" {
-			t.Fatal(diff)
-		}
+		assert.NoDiff(assert.Fatal(t), cmp.Diff(want, slices.Concat(pages...)))
 		levels := b.listed(t, "/", container.ListBlobsFlatOptions{})
-		if diff := cmp.Diff([]string{"prefix 0/", "prefix 1/", "prefix 2/", "prefix 3/"}, slices.Concat(levels...)); diff != "" {
-			t.Fatal(diff)
-		}
+		assert.NoDiff(assert.Fatal(t), cmp.Diff([]string{"prefix 0/", "prefix 1/", "prefix 2/", "prefix 3/"}, slices.Concat(levels...)))
 		empty += len(slices.DeleteFunc(append(pages, levels...), func(p []string) bool { return len(p) > 0 }))
 	}
 	if empty == 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
@@ -86,9 +87,7 @@ func TestLease(t *testing.T) {
 	lease(201, "", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", first)
 	s.clock.Advance(24 * time.Hour)
 	s.do(412, "LeaseIdMissing", "DELETE", "", "")
-	if left := lease(202, "", "break", "x-ms-lease-break-period", "30").Header.Get("x-ms-lease-time"); left != "30" {
-		t.Errorf("%s s are left", left)
-	}
+	assert.Equal(t, lease(202, "", "break", "x-ms-lease-break-period", "30").Header.Get("x-ms-lease-time"), "30", "seconds left")
 	lease(409, "LeaseIsBreakingAndCannotBeAcquired", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", second)
 	lease(409, "LeaseIsBrokenAndCannotBeRenewed", "renew", "x-ms-lease-id", first)
 	lease(409, "LeaseIsBreakingAndCannotBeChanged", "change", "x-ms-lease-id", first, "x-ms-proposed-lease-id", second)
@@ -185,9 +184,7 @@ func TestSnapshots(t *testing.T) {
 	s.do(201, "", "PUT", "", "y", "x-ms-blob-type", "BlockBlob")
 	two := take()
 	for name, want := range map[string]string{one: "x", two: "y"} {
-		if a := s.do(200, "", "GET", "?snapshot="+name, ""); string(a.Body) != want {
-			t.Errorf("snapshot %s has %q", name, a.Body)
-		}
+		assert.Equal(t, string(s.do(200, "", "GET", "?snapshot="+name, "").Body), want, "snapshot %s", name)
 	}
 	s.do(409, "SnapshotsPresent", "DELETE", "", "")
 	s.do(409, "SnapshotsPresent", "PUT", "?comp=tier", "", "x-ms-access-tier", "Archive")

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
@@ -31,7 +32,7 @@ func newTestBlobs(t *testing.T, seed uint64) *testBlobs {
 	b.service = New(nil, b.clock, environment.NewDice(seed), b.chaos)
 	b.Service = b.service.Serve
 	client, err := azblob.NewClientWithNoCredential("http://contoso.sim.test/", &azblob.ClientOptions{ClientOptions: b.Options()})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	b.client = client
 	return b
 }
@@ -40,8 +41,7 @@ func newTestBlobs(t *testing.T, seed uint64) *testBlobs {
 func (b *testBlobs) container(t *testing.T) *container.Client {
 	t.Helper()
 	c := b.client.ServiceClient().NewContainerClient("photos")
-	_, err := c.Create(probe.Context(t), nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(c.Create(probe.Context(t), nil)))
 	return c
 }
 
@@ -71,14 +71,11 @@ func TestContainerNames(t *testing.T) {
 func TestContainerLife(t *testing.T) {
 	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.client.ServiceClient().NewContainerClient("photos")
-	_, err := photos.GetProperties(ctx, nil)
-	probe.WantError(t, err, 404, "ContainerNotFound")
+	probe.WantError(t, assert.Err(photos.GetProperties(ctx, nil)), 404, "ContainerNotFound")
 	created, err := photos.Create(ctx, &container.CreateOptions{Metadata: map[string]*string{"Region": to.Ptr("eu")}})
-	probe.NoError(t, err)
-	_, err = photos.Create(ctx, nil)
-	probe.WantError(t, err, 409, "ContainerAlreadyExists")
-	got, err := photos.GetProperties(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	probe.WantError(t, assert.Err(photos.Create(ctx, nil)), 409, "ContainerAlreadyExists")
+	got := assert.Must[container.GetPropertiesResponse](t)(photos.GetProperties(ctx, nil))
 	if *got.ETag != *created.ETag || !got.LastModified.Equal(probe.Start()) || *got.Metadata["Region"] != "eu" {
 		t.Errorf("properties %v %v %v", *got.ETag, *got.LastModified, got.Metadata)
 	}
@@ -87,17 +84,13 @@ func TestContainerLife(t *testing.T) {
 		t.Errorf("a blob's change changed the container: %v, %v", *again.ETag, err)
 	}
 
-	_, err = photos.Delete(ctx, nil)
-	probe.NoError(t, err)
-	_, err = photos.Delete(ctx, nil)
-	probe.WantError(t, err, 404, "ContainerNotFound")
+	assert.Check(t, assert.Err(photos.Delete(ctx, nil)))
+	probe.WantError(t, assert.Err(photos.Delete(ctx, nil)), 404, "ContainerNotFound")
 	b.Want(t, probe.Call{Method: "GET", Target: "/photos/a"}, 404, "ContainerNotFound")
 	b.clock.Advance(deleteDelay - time.Microsecond)
-	_, err = photos.Create(ctx, nil)
-	probe.WantError(t, err, 409, "ContainerBeingDeleted")
+	probe.WantError(t, assert.Err(photos.Create(ctx, nil)), 409, "ContainerBeingDeleted")
 	b.clock.Advance(time.Microsecond)
-	_, err = photos.Create(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(photos.Create(ctx, nil)))
 	b.Want(t, probe.Call{Method: "GET", Target: "/photos/a"}, 404, "BlobNotFound")
 }
 
@@ -111,26 +104,22 @@ func TestContainerConditions(t *testing.T) {
 	}
 	probe.WantError(t, deleteIf(container.ModifiedAccessConditions{IfUnmodifiedSince: &early}), 412, "ConditionNotMet")
 	probe.WantError(t, deleteIf(container.ModifiedAccessConditions{IfModifiedSince: &late}), 412, "ConditionNotMet")
-	probe.NoError(t, deleteIf(container.ModifiedAccessConditions{IfUnmodifiedSince: &late}))
+	assert.Check(t, deleteIf(container.ModifiedAccessConditions{IfUnmodifiedSince: &late}))
 }
 
 func TestContainerMetadataAndPolicies(t *testing.T) {
 	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
-	before, err := photos.GetProperties(ctx, nil)
-	probe.NoError(t, err)
-	_, err = photos.SetMetadata(ctx, &container.SetMetadataOptions{Metadata: map[string]*string{"a": to.Ptr("1")}})
-	probe.NoError(t, err)
-	after, err := photos.GetProperties(ctx, nil)
-	probe.NoError(t, err)
+	before := assert.Must[container.GetPropertiesResponse](t)(photos.GetProperties(ctx, nil))
+	assert.Check(t, assert.Err(photos.SetMetadata(ctx, &container.SetMetadataOptions{Metadata: map[string]*string{"a": to.Ptr("1")}})))
+	after := assert.Must[container.GetPropertiesResponse](t)(photos.GetProperties(ctx, nil))
 	if *after.Metadata["A"] != "1" || *after.ETag == *before.ETag {
 		t.Errorf("metadata %v, ETag %v after %v", after.Metadata, *after.ETag, *before.ETag)
 	}
-	_, err = photos.SetAccessPolicy(ctx, &container.SetAccessPolicyOptions{ContainerACL: []*container.SignedIdentifier{
+	_, err := photos.SetAccessPolicy(ctx, &container.SetAccessPolicyOptions{ContainerACL: []*container.SignedIdentifier{
 		{ID: to.Ptr("r"), AccessPolicy: &container.AccessPolicy{Permission: to.Ptr("r")}}}})
-	probe.NoError(t, err)
-	got, err := photos.GetAccessPolicy(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	got := assert.Must[container.GetAccessPolicyResponse](t)(photos.GetAccessPolicy(ctx, nil))
 	if len(got.SignedIdentifiers) != 1 || *got.SignedIdentifiers[0].AccessPolicy.Permission != "r" {
 		t.Errorf("policies %v", got.SignedIdentifiers)
 	}
@@ -152,15 +141,14 @@ func TestContainerList(t *testing.T) {
 	b := newTestBlobs(t, 1)
 	for _, name := range []string{"north-2", "south", "north-1"} {
 		_, err := b.client.CreateContainer(probe.Context(t), name, &azblob.CreateContainerOptions{Metadata: map[string]*string{"a": to.Ptr(name)}})
-		probe.NoError(t, err)
+		assert.Check(t, err)
 	}
 	var got []string
 	pager := b.client.NewListContainersPager(&azblob.ListContainersOptions{Prefix: to.Ptr("north"), MaxResults: to.Ptr(int32(1)),
 		Include: azblob.ListContainersInclude{Metadata: true}})
 	pages := 0
 	for ; pager.More(); pages++ {
-		page, err := pager.NextPage(probe.Context(t))
-		probe.NoError(t, err)
+		page := assert.Must[azblob.ListContainersResponse](t)(pager.NextPage(probe.Context(t)))
 		for _, item := range page.ContainerItems {
 			got = append(got, *item.Name+"="+*item.Metadata["a"])
 			if item.Properties.ETag == nil || !item.Properties.LastModified.Equal(probe.Start()) {

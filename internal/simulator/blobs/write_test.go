@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/exchange"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
@@ -26,9 +27,8 @@ func TestBlobUploadAndProperties(t *testing.T) {
 			BlobContentDisposition: to.Ptr("inline"), BlobCacheControl: to.Ptr("no-store")},
 		Metadata: map[string]*string{"Size": to.Ptr("5")},
 	})
-	probe.NoError(t, err)
-	got, err := a.GetProperties(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	got := assert.Must[blob.GetPropertiesResponse](t)(a.GetProperties(ctx, nil))
 	if *got.ETag != *up.ETag || *got.ContentLength != 5 || *got.ContentType != "image/jpeg" || *got.ContentEncoding != "gzip" ||
 		*got.ContentLanguage != "de" || *got.ContentDisposition != "inline" || *got.CacheControl != "no-store" || *got.Metadata["Size"] != "5" ||
 		*got.BlobType != blob.BlobTypeBlockBlob || !got.LastModified.Equal(probe.Start()) || !got.CreationTime.Equal(probe.Start()) {
@@ -39,41 +39,31 @@ func TestBlobUploadAndProperties(t *testing.T) {
 	}
 
 	// Metadata and headers are replaced as a whole, each without the other.
-	_, err = a.SetMetadata(ctx, map[string]*string{"other": to.Ptr("x")}, nil)
-	probe.NoError(t, err)
-	_, err = a.SetHTTPHeaders(ctx, blob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}, nil)
-	probe.NoError(t, err)
-	after, err := a.GetProperties(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(a.SetMetadata(ctx, map[string]*string{"other": to.Ptr("x")}, nil)))
+	assert.Check(t, assert.Err(a.SetHTTPHeaders(ctx, blob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}, nil)))
+	after := assert.Must[blob.GetPropertiesResponse](t)(a.GetProperties(ctx, nil))
 	if len(after.Metadata) != 1 || *after.Metadata["Other"] != "x" || *after.ContentType != "text/plain" || after.ContentEncoding != nil || *after.ETag == *got.ETag {
 		t.Errorf("properties %+v", after)
 	}
 
-	_, err = a.Delete(ctx, nil)
-	probe.NoError(t, err)
-	_, err = a.GetProperties(ctx, nil)
-	probe.WantError(t, err, 404, "BlobNotFound")
-	_, err = a.Delete(ctx, nil)
-	probe.WantError(t, err, 404, "BlobNotFound")
+	assert.Check(t, assert.Err(a.Delete(ctx, nil)))
+	probe.WantError(t, assert.Err(a.GetProperties(ctx, nil)), 404, "BlobNotFound")
+	probe.WantError(t, assert.Err(a.Delete(ctx, nil)), 404, "BlobNotFound")
 }
 
 func TestBlobOverwrite(t *testing.T) {
 	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	a := photos.NewBlockBlobClient("a")
-	_, err := a.Upload(ctx, readSeeker("first"), &blockblob.UploadOptions{Metadata: map[string]*string{"a": to.Ptr("1")}})
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(a.Upload(ctx, readSeeker("first"), &blockblob.UploadOptions{Metadata: map[string]*string{"a": to.Ptr("1")}})))
 	before := b.Want(t, probe.Call{Method: "GET", Target: "/photos/a"}, 200, "")
-	_, err = a.Upload(ctx, readSeeker("second"), nil)
-	probe.NoError(t, err)
-	got, err := a.DownloadStream(ctx, nil)
-	probe.NoError(t, err)
-	text, err := io.ReadAll(got.Body)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(a.Upload(ctx, readSeeker("second"), nil)))
+	got := assert.Must[blob.DownloadStreamResponse](t)(a.DownloadStream(ctx, nil))
+	text := assert.Must[[]byte](t)(io.ReadAll(got.Body))
 	if string(text) != "second" || len(got.Metadata) != 0 || string(before.Body) != "first" {
 		t.Errorf("content %q, metadata %v; read before: %q", text, got.Metadata, before.Body)
 	}
-	_, err = a.Upload(ctx, readSeeker("third"), &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{
+	_, err := a.Upload(ctx, readSeeker("third"), &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{
 		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}}})
 	probe.WantError(t, err, 409, "BlobAlreadyExists")
 }
@@ -128,7 +118,7 @@ func TestBlobCRC64FromSDK(t *testing.T) {
 	photos := b.container(t)
 	_, err := photos.NewBlockBlobClient("a").StageBlock(ctx, "AAAA", readSeeker(strings.Repeat("hello", 1000)),
 		&blockblob.StageBlockOptions{TransactionalValidation: blob.TransferValidationTypeComputeCRC64()})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 }
 
 func TestBlobPutSizes(t *testing.T) {
@@ -162,9 +152,7 @@ func TestBlobPutSizes(t *testing.T) {
 	b.Want(t, block("2026-06-06"), 400, "InvalidHeaderValue")
 	b.Want(t, appended("2026-06-06"), 400, "InvalidHeaderValue")
 	probe.CheckAnswer(t, block("2026-06-06"), b.SendBytes(t, block("2026-06-06"), big), 201, "")
-	if limit := putLimit().of(&exchange.Call{}); limit != 5000*mib {
-		t.Errorf("newest put limit %d", limit)
-	}
+	assert.Equal(t, putLimit().of(&exchange.Call{}), 5000*mib, "newest put limit")
 }
 
 func TestBlobCopy(t *testing.T) {
@@ -173,31 +161,21 @@ func TestBlobCopy(t *testing.T) {
 	source := photos.NewBlockBlobClient("dir/source ü")
 	_, err := source.UploadBuffer(ctx, []byte("hello"), &blockblob.UploadBufferOptions{Metadata: map[string]*string{"a": to.Ptr("1")},
 		HTTPHeaders: &blob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	target := photos.NewBlobClient("target")
-	copied, err := target.StartCopyFromURL(ctx, source.URL()+"?sig=secret", nil)
-	probe.NoError(t, err)
-	if *copied.CopyStatus != blob.CopyStatusTypeSuccess {
-		t.Errorf("status %s", *copied.CopyStatus)
-	}
-	_, err = source.UploadBuffer(ctx, []byte("other"), nil)
-	probe.NoError(t, err)
-	got, err := target.DownloadStream(ctx, nil)
-	probe.NoError(t, err)
-	text, err := io.ReadAll(got.Body)
-	probe.NoError(t, err)
+	copied := assert.Must[blob.StartCopyFromURLResponse](t)(target.StartCopyFromURL(ctx, source.URL()+"?sig=secret", nil))
+	assert.Equal(t, *copied.CopyStatus, blob.CopyStatusTypeSuccess, "status")
+	assert.Check(t, assert.Err(source.UploadBuffer(ctx, []byte("other"), nil)))
+	got := assert.Must[blob.DownloadStreamResponse](t)(target.DownloadStream(ctx, nil))
+	text := assert.Must[[]byte](t)(io.ReadAll(got.Body))
 	if string(text) != "hello" || *got.Metadata["A"] != "1" || *got.ContentType != "text/plain" || *got.CopyID != *copied.CopyID || *got.CopySource != source.URL() {
 		t.Errorf("copied %q, %v, %s, %s", text, got.Metadata, *got.ContentType, *got.CopySource)
 	}
 	_, err = target.StartCopyFromURL(ctx, source.URL(), &blob.StartCopyFromURLOptions{Metadata: map[string]*string{"b": to.Ptr("2")}})
-	probe.NoError(t, err)
-	again, err := target.GetProperties(ctx, nil)
-	probe.NoError(t, err)
-	if diff := cmp.Diff(map[string]*string{"B": to.Ptr("2")}, again.Metadata); diff != "" {
-		t.Error(diff)
-	}
-	_, err = target.CopyFromURL(ctx, source.URL(), nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	again := assert.Must[blob.GetPropertiesResponse](t)(target.GetProperties(ctx, nil))
+	assert.NoDiff(t, cmp.Diff(map[string]*string{"B": to.Ptr("2")}, again.Metadata))
+	assert.Check(t, assert.Err(target.CopyFromURL(ctx, source.URL(), nil)))
 	b.Want(t, probe.NewCall("PUT", "/photos/log", map[string]string{"x-ms-blob-type": "AppendBlob"}, ""), 201, "")
 	const at = "http://contoso.sim.test/"
 	for name, test := range map[string]struct {

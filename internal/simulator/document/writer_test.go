@@ -3,6 +3,7 @@ package document
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
@@ -34,7 +35,5 @@ func TestEscapes(t *testing.T) {
 	w.Element("Empty", "")
 	const want = "\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Root At="&lt;&quot;a'&amp;&gt;"><Text>"it's" 1 &lt; 2 &amp; 3 &gt; 2&#xD;` + "\n\tend\ufffd" +
 		`</Text><Nothing /><Empty /></Root>`
-	if got := string(w.Answer(protocol.NewAnswer(200)).Body); got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
-	}
+	assert.Equal(t, string(w.Answer(protocol.NewAnswer(200)).Body), want)
 }

@@ -3,6 +3,7 @@ package exchange_test
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/queues"
@@ -16,13 +17,9 @@ func TestXMLErrorBody(t *testing.T) {
 	id := a.Header.Get("x-ms-request-id")
 	want := "\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Error><Code>QueueNotFound</Code><Message>` +
 		"The specified queue does not exist.\nRequestId:" + id + "\nTime:2026-11-20T12:00:00.0000000Z</Message></Error>"
-	if string(a.Body) != want {
-		t.Errorf("body\n%s, want\n%s", a.Body, want)
-	}
+	assert.Equal(t, string(a.Body), want, "body\n%s, want", a.Body)
 	for name, value := range map[string]string{"Content-Type": "application/xml", "x-ms-version": "2026-04-06",
 		"x-ms-client-request-id": "mine", "Date": "Fri, 20 Nov 2026 12:00:00 GMT"} {
-		if a.Header.Get(name) != value {
-			t.Errorf("%s is %q, want %q", name, a.Header.Get(name), value)
-		}
+		assert.Equal(t, a.Header.Get(name), value, name)
 	}
 }

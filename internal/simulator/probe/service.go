@@ -114,14 +114,6 @@ func WantError(t testing.TB, err error, status int, code string) {
 	}
 }
 
-// NoError ends the test if err is not nil.
-func NoError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Context returns a context with a short deadline, because no call of these tests waits.
 func Context(t testing.TB) context.Context {
 	t.Helper()

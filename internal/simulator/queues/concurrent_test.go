@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
@@ -27,22 +28,16 @@ func TestQueueConcurrentReceivers(t *testing.T) {
 				return
 			}
 			m := r.Messages[0]
-			if _, err := orders.DeleteMessage(ctx, *m.MessageID, *m.PopReceipt, nil); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, assert.Err(orders.DeleteMessage(ctx, *m.MessageID, *m.PopReceipt, nil)))
 			mu.Lock()
 			got[*m.MessageText]++
 			mu.Unlock()
 		}
 	})
 	for text, n := range got {
-		if n != 1 {
-			t.Errorf("%s was handed out %d times", text, n)
-		}
+		assert.Equal(t, n, 1, "times %s was handed out", text)
 	}
-	if len(got) != 8*50 {
-		t.Errorf("%d messages", len(got))
-	}
+	assert.Equal(t, len(got), 8*50, "messages")
 }
 
 // A put and a get, in a queue that grows by one held message with each round.

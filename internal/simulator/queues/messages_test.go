@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
@@ -100,8 +101,7 @@ func TestMessageGetLimits(t *testing.T) {
 func enqueue(t *testing.T, q *azqueue.QueueClient, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		_, err := q.EnqueueMessage(probe.Context(t), text, nil)
-		probe.NoError(t, err)
+		assert.Check(t, assert.Err(q.EnqueueMessage(probe.Context(t), text, nil)))
 	}
 }
 
@@ -110,7 +110,7 @@ func dequeue(t *testing.T, q *azqueue.QueueClient, hide time.Duration) []string 
 	t.Helper()
 	got, err := q.DequeueMessages(probe.Context(t), &azqueue.DequeueMessagesOptions{NumberOfMessages: to.Ptr(int32(32)),
 		VisibilityTimeout: to.Ptr(int32(hide / time.Second))})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	texts := []string{}
 	for _, m := range got.Messages {
 		texts = append(texts, fmt.Sprintf("%s %d", *m.MessageText, *m.DequeueCount))
@@ -120,9 +120,7 @@ func dequeue(t *testing.T, q *azqueue.QueueClient, hide time.Duration) []string 
 
 func wantTexts(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("messages %q, want %q", got, want)
-	}
+	assert.Slices(t, got, want, "messages")
 }
 
 func TestMessageVisibility(t *testing.T) {
@@ -138,8 +136,7 @@ func TestMessageVisibility(t *testing.T) {
 
 	// Without a time of its own, a get hides a message for 30 seconds.
 	q.clock.Advance(time.Second)
-	got, err := orders.DequeueMessage(probe.Context(t), nil)
-	probe.NoError(t, err)
+	got := assert.Must[azqueue.DequeueMessagesResponse](t)(orders.DequeueMessage(probe.Context(t), nil))
 	if m := got.Messages[0]; *m.DequeueCount != 3 || !m.TimeNextVisible.Equal(probe.Start().Add(61*time.Second)) {
 		t.Errorf("count %d, next visible %v", *m.DequeueCount, *m.TimeNextVisible)
 	}
@@ -149,7 +146,7 @@ func TestMessagePutVisibility(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	put, err := orders.EnqueueMessage(probe.Context(t), "later", &azqueue.EnqueueMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	m := put.Messages[0]
 	if !m.InsertionTime.Equal(probe.Start()) || !m.TimeNextVisible.Equal(probe.Start().Add(time.Minute)) || !m.ExpirationTime.Equal(probe.Start().Add(week*time.Second)) {
 		t.Errorf("inserted %v, visible %v, expires %v", *m.InsertionTime, *m.TimeNextVisible, *m.ExpirationTime)
@@ -162,19 +159,16 @@ func TestMessagePutVisibility(t *testing.T) {
 	q.clock.Advance(100)
 	wantTexts(t, dequeue(t, orders, time.Second), "later 1")
 	// The receipt from the put was good until the get.
-	_, err = orders.DeleteMessage(probe.Context(t), *m.MessageID, *m.PopReceipt, nil)
-	probe.WantError(t, err, 404, "MessageNotFound")
+	probe.WantError(t, assert.Err(orders.DeleteMessage(probe.Context(t), *m.MessageID, *m.PopReceipt, nil)), 404, "MessageNotFound")
 }
 
 func TestMessageReceiptOfPut(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
-	put, err := orders.EnqueueMessage(probe.Context(t), "x", nil)
-	probe.NoError(t, err)
+	put := assert.Must[azqueue.EnqueueMessagesResponse](t)(orders.EnqueueMessage(probe.Context(t), "x", nil))
 	up, err := orders.UpdateMessage(probe.Context(t), *put.Messages[0].MessageID, *put.Messages[0].PopReceipt, "y", nil)
-	probe.NoError(t, err)
-	_, err = orders.DeleteMessage(probe.Context(t), *put.Messages[0].MessageID, *up.PopReceipt, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	assert.Check(t, assert.Err(orders.DeleteMessage(probe.Context(t), *put.Messages[0].MessageID, *up.PopReceipt, nil)))
 }
 
 func TestMessageExpiry(t *testing.T) {
@@ -182,8 +176,7 @@ func TestMessageExpiry(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	put := func(text string, ttl int32) {
-		_, err := orders.EnqueueMessage(ctx, text, &azqueue.EnqueueMessageOptions{TimeToLive: &ttl})
-		probe.NoError(t, err)
+		assert.Check(t, assert.Err(orders.EnqueueMessage(ctx, text, &azqueue.EnqueueMessageOptions{TimeToLive: &ttl})))
 	}
 	put("short", 10)
 	put("held", 10)
@@ -198,21 +191,16 @@ func TestMessageExpiry(t *testing.T) {
 	wantTexts(t, dequeue(t, orders, time.Second), "ever 2")
 	q.clock.Advance(100 * 365 * 24 * time.Hour)
 	wantTexts(t, dequeue(t, orders, time.Second), "ever 3")
-	got, err := orders.PeekMessage(ctx, nil)
-	probe.NoError(t, err)
-	if len(got.Messages) != 0 {
-		t.Error("a hidden message can be peeked")
-	}
+	got := assert.Must[azqueue.PeekMessagesResponse](t)(orders.PeekMessage(ctx, nil))
+	assert.Equal(t, len(got.Messages), 0, "a hidden message can be peeked")
 }
 
 func TestMessageExpiryWhileHeld(t *testing.T) {
 	ctx := probe.Context(t)
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
-	_, err := orders.EnqueueMessage(ctx, "x", &azqueue.EnqueueMessageOptions{TimeToLive: to.Ptr(int32(10))})
-	probe.NoError(t, err)
-	got, err := orders.DequeueMessage(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(orders.EnqueueMessage(ctx, "x", &azqueue.EnqueueMessageOptions{TimeToLive: to.Ptr(int32(10))})))
+	got := assert.Must[azqueue.DequeueMessagesResponse](t)(orders.DequeueMessage(ctx, nil))
 	id, receipt := *got.Messages[0].MessageID, *got.Messages[0].PopReceipt
 	update := func(seconds int32) error {
 		up, err := orders.UpdateMessage(ctx, id, receipt, "x", &azqueue.UpdateMessageOptions{VisibilityTimeout: &seconds})
@@ -221,21 +209,17 @@ func TestMessageExpiryWhileHeld(t *testing.T) {
 		}
 		return err
 	}
-	probe.NoError(t, update(10))
+	assert.Check(t, update(10))
 	probe.WantError(t, update(11), 400, "InvalidQueryParameterValue")
 	q.clock.Advance(10 * time.Second)
 	probe.WantError(t, update(0), 404, "MessageNotFound")
-	_, err = orders.DeleteMessage(ctx, id, receipt, nil)
-	probe.WantError(t, err, 404, "MessageNotFound")
+	probe.WantError(t, assert.Err(orders.DeleteMessage(ctx, id, receipt, nil)), 404, "MessageNotFound")
 }
 
 func wantCount(t *testing.T, q *azqueue.QueueClient, want int64) {
 	t.Helper()
-	got, err := q.GetProperties(probe.Context(t), nil)
-	probe.NoError(t, err)
-	if *got.ApproximateMessagesCount != want {
-		t.Errorf("%d messages counted, want %d", *got.ApproximateMessagesCount, want)
-	}
+	got := assert.Must[azqueue.GetQueuePropertiesResponse](t)(q.GetProperties(probe.Context(t), nil))
+	assert.Equal(t, *got.ApproximateMessagesCount, want, "messages counted")
 }
 
 func TestMessagePeek(t *testing.T) {
@@ -245,7 +229,7 @@ func TestMessagePeek(t *testing.T) {
 	enqueue(t, orders, "a", "b", "c")
 	for range 2 {
 		got, err := orders.PeekMessages(ctx, &azqueue.PeekMessagesOptions{NumberOfMessages: to.Ptr(int32(2))})
-		probe.NoError(t, err)
+		assert.Check(t, err)
 		if len(got.Messages) != 2 || *got.Messages[0].MessageText != "a" || *got.Messages[1].MessageText != "b" || *got.Messages[0].DequeueCount != 0 {
 			t.Fatalf("peeked %v", got.Messages)
 		}
@@ -263,7 +247,7 @@ func TestMessageReceipts(t *testing.T) {
 	orders := q.queue(t, "orders")
 	enqueue(t, orders, "a", "b")
 	got, err := orders.DequeueMessages(ctx, &azqueue.DequeueMessagesOptions{NumberOfMessages: to.Ptr(int32(2))})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	a, b := got.Messages[0], got.Messages[1]
 	if *a.PopReceipt == *b.PopReceipt {
 		t.Fatal("one receipt for two messages")
@@ -291,11 +275,9 @@ func TestMessageReceipts(t *testing.T) {
 
 	// A receipt outlives the time it was given for, until somebody else gets the message.
 	q.clock.Advance(31 * time.Second)
-	_, err = orders.DeleteMessage(ctx, *b.MessageID, *b.PopReceipt, nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(orders.DeleteMessage(ctx, *b.MessageID, *b.PopReceipt, nil)))
 	wantTexts(t, dequeue(t, orders, time.Second), "a 2")
-	_, err = orders.UpdateMessage(ctx, *a.MessageID, *a.PopReceipt, "x", nil)
-	probe.WantError(t, err, 404, "MessageNotFound")
+	probe.WantError(t, assert.Err(orders.UpdateMessage(ctx, *a.MessageID, *a.PopReceipt, "x", nil)), 404, "MessageNotFound")
 	wantCount(t, orders, 1)
 }
 
@@ -304,16 +286,14 @@ func TestMessageUpdate(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	enqueue(t, orders, "a")
-	got, err := orders.DequeueMessage(ctx, nil)
-	probe.NoError(t, err)
+	got := assert.Must[azqueue.DequeueMessagesResponse](t)(orders.DequeueMessage(ctx, nil))
 	id, first := *got.Messages[0].MessageID, *got.Messages[0].PopReceipt
 	up, err := orders.UpdateMessage(ctx, id, first, "b", &azqueue.UpdateMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	if *up.PopReceipt == first || !up.TimeNextVisible.Equal(probe.Start().Add(time.Minute)) {
 		t.Errorf("receipt %s, next visible %v", *up.PopReceipt, *up.TimeNextVisible)
 	}
-	_, err = orders.DeleteMessage(ctx, id, first, nil)
-	probe.WantError(t, err, 404, "MessageNotFound")
+	probe.WantError(t, assert.Err(orders.DeleteMessage(ctx, id, first, nil)), 404, "MessageNotFound")
 	receipt := *up.PopReceipt
 	target := func(query string) string {
 		return "/orders/messages/" + id + "?popreceipt=" + url.QueryEscape(receipt) + query
@@ -348,14 +328,11 @@ func TestMessageClear(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	enqueue(t, orders, "a", "b")
-	got, err := orders.DequeueMessage(ctx, nil)
-	probe.NoError(t, err)
+	got := assert.Must[azqueue.DequeueMessagesResponse](t)(orders.DequeueMessage(ctx, nil))
 	wantCount(t, orders, 2)
-	_, err = orders.ClearMessages(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(orders.ClearMessages(ctx, nil)))
 	wantCount(t, orders, 0)
-	_, err = orders.DeleteMessage(ctx, *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)
-	probe.WantError(t, err, 404, "MessageNotFound")
+	probe.WantError(t, assert.Err(orders.DeleteMessage(ctx, *got.Messages[0].MessageID, *got.Messages[0].PopReceipt, nil)), 404, "MessageNotFound")
 }
 
 // chaosRun puts and gets with the given chaos, and returns what each get handed out.
@@ -369,8 +346,7 @@ func chaosRun(t *testing.T, seed uint64, chaos environment.Chaos) (texts []strin
 	}
 	var held []*azqueue.DequeuedMessage
 	for range 40 {
-		got, err := orders.DequeueMessage(ctx, nil)
-		probe.NoError(t, err)
+		got := assert.Must[azqueue.DequeueMessagesResponse](t)(orders.DequeueMessage(ctx, nil))
 		for _, m := range got.Messages {
 			texts = append(texts, *m.MessageText)
 			held = append(held, m)
@@ -421,9 +397,7 @@ func TestMessageChaos(t *testing.T) {
 	if stale[""] != 20 || stale["MessageNotFound"] == 0 || stale["PopReceiptMismatch"] == 0 {
 		t.Errorf("handed out twice: %v", stale)
 	}
-	if distinct := slices.Compact(slices.Sorted(slices.Values(twice))); !slices.Equal(distinct, inOrder) {
-		t.Errorf("handed out twice: %v", distinct)
-	}
+	assert.Slices(t, slices.Compact(slices.Sorted(slices.Values(twice))), inOrder, "handed out twice")
 }
 
 // A message that was put to be hidden, and never handed out, stays hidden whatever chaos there is: its writer relies on it.
@@ -431,7 +405,7 @@ func TestMessageChaosKeepsHidden(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	_, err := orders.EnqueueMessage(probe.Context(t), "later", &azqueue.EnqueueMessageOptions{VisibilityTimeout: to.Ptr(int32(60))})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	*q.chaos = environment.Chaos{QueueTwice: 1, QueueOutOfOrder: 1}
 	wantTexts(t, dequeue(t, orders, time.Second))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/authorization"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
@@ -28,7 +29,7 @@ func newTestQueues(t *testing.T, seed uint64) *testQueues {
 	q.Service = New(q.clock, environment.NewDice(seed), q.chaos).Serve
 	client, err := azqueue.NewServiceClientWithNoCredential("http://contoso.queue.sim.test/",
 		&azqueue.ClientOptions{ClientOptions: q.Options()})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	q.client = client
 	return q
 }
@@ -36,8 +37,7 @@ func newTestQueues(t *testing.T, seed uint64) *testQueues {
 // queue creates a queue.
 func (q *testQueues) queue(t *testing.T, name string) *azqueue.QueueClient {
 	t.Helper()
-	_, err := q.client.CreateQueue(probe.Context(t), name, nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(q.client.CreateQueue(probe.Context(t), name, nil)))
 	return q.client.NewQueueClient(name)
 }
 
@@ -80,26 +80,17 @@ func TestQueueDelete(t *testing.T) {
 	q := newTestQueues(t, 1)
 	ctx := probe.Context(t)
 	orders := q.queue(t, "orders")
-	_, err := orders.EnqueueMessage(ctx, "old", nil)
-	probe.NoError(t, err)
-	_, err = q.client.DeleteQueue(ctx, "orders", nil)
-	probe.NoError(t, err)
-	_, err = orders.Delete(ctx, nil)
-	probe.WantError(t, err, 404, "QueueNotFound")
-	_, err = orders.DequeueMessage(ctx, nil)
-	probe.WantError(t, err, 404, "QueueNotFound")
+	assert.Check(t, assert.Err(orders.EnqueueMessage(ctx, "old", nil)))
+	assert.Check(t, assert.Err(q.client.DeleteQueue(ctx, "orders", nil)))
+	probe.WantError(t, assert.Err(orders.Delete(ctx, nil)), 404, "QueueNotFound")
+	probe.WantError(t, assert.Err(orders.DequeueMessage(ctx, nil)), 404, "QueueNotFound")
 
 	q.clock.Advance(deleteDelay - 100)
-	_, err = orders.Create(ctx, nil)
-	probe.WantError(t, err, 409, "QueueBeingDeleted")
+	probe.WantError(t, assert.Err(orders.Create(ctx, nil)), 409, "QueueBeingDeleted")
 	q.clock.Advance(100)
-	_, err = orders.Create(ctx, nil)
-	probe.NoError(t, err)
-	got, err := orders.PeekMessage(ctx, nil)
-	probe.NoError(t, err)
-	if len(got.Messages) != 0 {
-		t.Error("a new queue has the old one's messages")
-	}
+	assert.Check(t, assert.Err(orders.Create(ctx, nil)))
+	got := assert.Must[azqueue.PeekMessagesResponse](t)(orders.PeekMessage(ctx, nil))
+	assert.Equal(t, len(got.Messages), 0, "a new queue has the old one's messages")
 }
 
 func TestQueueMetadata(t *testing.T) {
@@ -107,9 +98,8 @@ func TestQueueMetadata(t *testing.T) {
 	q := newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	_, err := orders.SetMetadata(ctx, &azqueue.SetMetadataOptions{Metadata: map[string]*string{"Region": to.Ptr("eu"), "b": to.Ptr("2")}})
-	probe.NoError(t, err)
-	got, err := orders.GetProperties(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	got := assert.Must[azqueue.GetQueuePropertiesResponse](t)(orders.GetProperties(ctx, nil))
 	if len(got.Metadata) != 2 || got.Metadata["Region"] == nil || *got.Metadata["Region"] != "eu" || *got.ApproximateMessagesCount != 0 {
 		t.Errorf("properties %v, count %d", got.Metadata, *got.ApproximateMessagesCount)
 	}
@@ -131,9 +121,8 @@ func TestQueuePolicies(t *testing.T) {
 	_, err := orders.SetAccessPolicy(ctx, &azqueue.SetAccessPolicyOptions{QueueACL: []*azqueue.SignedIdentifier{
 		{ID: to.Ptr("readers"), AccessPolicy: &azqueue.AccessPolicy{Start: &start, Expiry: to.Ptr(start.Add(time.Hour)), Permission: to.Ptr("r")}},
 	}})
-	probe.NoError(t, err)
-	got, err := orders.GetAccessPolicy(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	got := assert.Must[azqueue.GetAccessPolicyResponse](t)(orders.GetAccessPolicy(ctx, nil))
 	if len(got.SignedIdentifiers) != 1 || *got.SignedIdentifiers[0].ID != "readers" ||
 		*got.SignedIdentifiers[0].AccessPolicy.Permission != "r" || !got.SignedIdentifiers[0].AccessPolicy.Start.Equal(start) {
 		t.Errorf("policies %v", got.SignedIdentifiers)
@@ -182,8 +171,7 @@ func (q *testQueues) listQueues(t *testing.T, o *azqueue.ListQueuesOptions) [][]
 	t.Helper()
 	var pages [][]string
 	for pager := q.client.NewListQueuesPager(o); pager.More(); {
-		page, err := pager.NextPage(probe.Context(t))
-		probe.NoError(t, err)
+		page := assert.Must[azqueue.ListQueuesResponse](t)(pager.NextPage(probe.Context(t)))
 		names := []string{}
 		for _, item := range page.Queues {
 			name := *item.Name
@@ -201,7 +189,7 @@ func TestQueueList(t *testing.T) {
 	q := newTestQueues(t, 1)
 	for _, name := range []string{"north-2", "south-1", "north-1", "north-3"} {
 		_, err := q.client.CreateQueue(probe.Context(t), name, &azqueue.CreateOptions{Metadata: map[string]*string{"a": to.Ptr("<&>")}})
-		probe.NoError(t, err)
+		assert.Check(t, err)
 	}
 	for name, test := range map[string]struct {
 		options azqueue.ListQueuesOptions
@@ -214,9 +202,7 @@ func TestQueueList(t *testing.T) {
 		"metadata": {azqueue.ListQueuesOptions{Include: azqueue.ListQueuesInclude{Metadata: true}, Prefix: to.Ptr("s")}, [][]string{{"south-1=<&>"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, q.listQueues(t, &test.options)); diff != "" {
-				t.Error(diff)
-			}
+			assert.NoDiff(t, cmp.Diff(test.want, q.listQueues(t, &test.options)))
 		})
 	}
 	for target, code := range map[string]string{
@@ -258,9 +244,7 @@ func TestQueueListPageCuts(t *testing.T) {
 				short++
 			}
 		}
-		if diff := cmp.Diff([]string{"aaa", "bbb", "ccc", "ddd", "eee"}, all); diff != "" {
-			t.Fatal(diff)
-		}
+		assert.NoDiff(assert.Fatal(t), cmp.Diff([]string{"aaa", "bbb", "ccc", "ddd", "eee"}, all))
 	}
 	if empty == 0 || short == 0 {
 		t.Errorf("%d empty and %d short pages", empty, short)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
@@ -24,13 +25,11 @@ func TestTransactionsThroughTheSDK(t *testing.T) {
 	_, err := client.SubmitTransaction(ctx, []aztables.TransactionAction{
 		{ActionType: aztables.TransactionTypeAdd, Entity: entity("1", 1)}, {ActionType: aztables.TransactionTypeInsertReplace, Entity: entity("2", 2)},
 		{ActionType: aztables.TransactionTypeInsertMerge, Entity: entity("3", 3)}}, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	_, err = client.SubmitTransaction(ctx, []aztables.TransactionAction{
 		{ActionType: aztables.TransactionTypeDelete, Entity: entity("1", 0)}, {ActionType: aztables.TransactionTypeUpdateReplace, Entity: entity("2", 22)},
 		{ActionType: aztables.TransactionTypeAdd, Entity: entity("3", 0)}}, nil)
-	if err == nil {
-		t.Error("a transaction that must fail did not")
-	}
+	assert.Error(t, err, "a transaction that must fail did not")
 	if rows := a.Rows("Employees"); len(rows) != 3 || rows[0].Get("Age") != edm.Int32(1) || rows[1].Get("Age") != edm.Int32(2) {
 		t.Errorf("a failed transaction changed something: %#v", rows)
 	}
@@ -132,9 +131,7 @@ func TestMalformedTransactions(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.StatusCode, accounts.Clip(r.Text))
 		}
 	}
-	if rows := a.Rows("Employees"); len(rows) != 0 {
-		t.Errorf("%d rows were written", len(rows))
-	}
+	assert.Equal(t, len(a.Rows("Employees")), 0, "rows were written")
 	a.Want(http.MethodGet, "/$batch", "", 405, "MethodNotAllowed")
 	big := probe.Batch(probe.Part("PUT", "(PartitionKey='p',RowKey='r')", "{}") + strings.Repeat(" ", 4<<20))
 	a.Want(http.MethodPost, "/$batch", big, 413, "RequestBodyTooLarge", "Content-Type", contentType)

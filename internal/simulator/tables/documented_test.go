@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
@@ -113,9 +114,7 @@ func TestDocumentedWrites(t *testing.T) {
 			t.Errorf("%s comes back as %s", sent, r.Text)
 		}
 	}
-	if r := a.Transact(probe.Part("POST", "?$format="+wantNone, inserted)); !strings.Contains(r.Text, "\r\n\r\n{\"PartitionKey\"") {
-		t.Errorf("$format in a part: %s", r.Text)
-	}
+	assert.Contains(t, a.Transact(probe.Part("POST", "?$format="+wantNone, inserted)).Text, "\r\n\r\n{\"PartitionKey\"", "$format in a part")
 	r := a.Transact(probe.Part("POST", "", inserted, "Prefer", quiet), probe.Part("PUT", "(PartitionKey='Sales',RowKey='2')", "{}"))
 	if !strings.Contains(r.Text, "HTTP/1.1 409 Conflict") || !strings.Contains(r.Text, "\r\nPreference-Applied: "+quiet+"\r\n") {
 		t.Errorf("an insert that fails names the preference that it had: %s", r.Text)
@@ -127,20 +126,17 @@ func TestTablesWithFullMetadata(t *testing.T) {
 	a := accounts.New(t, simulator.Options{})
 	client := a.Client()
 	for _, name := range []string{"Employees", "Orders"} {
-		_, err := client.CreateTable(probe.Context(t), name, nil)
-		probe.NoError(t, err)
+		assert.Check(t, assert.Err(client.CreateTable(probe.Context(t), name, nil)))
 	}
 	const one = `"odata.type":"contoso.Tables","odata.id":"` + atContoso + `/Tables('Orders')","odata.editLink":"Tables('Orders')","TableName":"Orders"}`
 	for target, want := range map[string]string{
 		"/Tables":           `{"odata.metadata":"` + atContoso + `/$metadata#Tables","value":[{` + strings.ReplaceAll(one, "Orders", "Employees") + `,{` + one + `]}`,
 		"/Tables('Orders')": `{"odata.metadata":"` + atContoso + `/$metadata#Tables/@Element",` + one,
 	} {
-		if r := a.Want("GET", target, "", 200, "", "Accept", wantFull); r.Text != want {
-			t.Errorf("%s: %s\nwant %s", target, r.Text, want)
-		}
+		assert.Equal(t, a.Want("GET", target, "", 200, "", "Accept", wantFull).Text, want, target)
 	}
 	page, err := client.NewListTablesPager(&aztables.ListTablesOptions{Format: to.Ptr(aztables.MetadataFormatFull)}).NextPage(probe.Context(t))
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	if len(page.Tables) != 2 {
 		t.Errorf("the SDK reads %d tables", len(page.Tables))
 	}

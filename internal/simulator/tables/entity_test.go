@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
@@ -21,43 +22,36 @@ func TestEntitiesThroughTheSDK(t *testing.T) {
 	ctx := probe.Context(t)
 	client := a.Client().NewClient("Employees")
 	body := []byte(`{"PartitionKey":"Sales","RowKey":"O-1","Name":"Kim","Age":30}`)
-	added, err := client.AddEntity(ctx, body, nil)
-	probe.NoError(t, err)
-	_, err = client.AddEntity(ctx, body, nil)
-	probe.WantError(t, err, 409, "EntityAlreadyExists")
+	added := assert.Must[aztables.AddEntityResponse](t)(client.AddEntity(ctx, body, nil))
+	probe.WantError(t, assert.Err(client.AddEntity(ctx, body, nil)), 409, "EntityAlreadyExists")
 
-	got, err := client.GetEntity(ctx, "Sales", "O-1", nil)
-	probe.NoError(t, err)
+	got := assert.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "Sales", "O-1", nil))
 	var read map[string]any
-	probe.NoError(t, json.Unmarshal(got.Value, &read))
+	assert.Check(t, json.Unmarshal(got.Value, &read))
 	if read["Name"] != "Kim" || read["Age"] != 30.0 || got.ETag != added.ETag {
 		t.Errorf("%v, %s and %s", read, got.ETag, added.ETag)
 	}
 
 	merge := []byte(`{"PartitionKey":"Sales","RowKey":"O-1","Age":31}`)
 	merged, err := client.UpdateEntity(ctx, merge, &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeMerge, IfMatch: &added.ETag})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	_, err = client.UpdateEntity(ctx, merge, &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeMerge, IfMatch: &added.ETag})
 	probe.WantError(t, err, 412, "UpdateConditionNotSatisfied")
 	if row := a.Rows("Employees")[0]; row.Get("Name") != edm.String("Kim") || row.Get("Age") != edm.Int32(31) || row.ETag != string(merged.ETag) {
 		t.Errorf("after the merge %#v", row)
 	}
 	_, err = client.UpdateEntity(ctx, merge, &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeReplace, IfMatch: to.Ptr(azcore.ETagAny)})
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	if row := a.Rows("Employees")[0]; len(row.Properties) != 1 {
 		t.Errorf("after the replace %#v", row)
 	}
-	_, err = client.UpsertEntity(ctx, []byte(`{"PartitionKey":"Sales","RowKey":"O-2"}`), nil)
-	probe.NoError(t, err)
-	_, err = client.UpdateEntity(ctx, []byte(`{"PartitionKey":"Sales","RowKey":"O-3"}`), nil)
-	probe.WantError(t, err, 404, "ResourceNotFound")
+	assert.Check(t, assert.Err(client.UpsertEntity(ctx, []byte(`{"PartitionKey":"Sales","RowKey":"O-2"}`), nil)))
+	probe.WantError(t, assert.Err(client.UpdateEntity(ctx, []byte(`{"PartitionKey":"Sales","RowKey":"O-3"}`), nil)), 404, "ResourceNotFound")
 
 	_, err = client.DeleteEntity(ctx, "Sales", "O-1", &aztables.DeleteEntityOptions{IfMatch: &merged.ETag})
 	probe.WantError(t, err, 412, "UpdateConditionNotSatisfied")
-	_, err = client.DeleteEntity(ctx, "Sales", "O-1", nil)
-	probe.NoError(t, err)
-	_, err = client.DeleteEntity(ctx, "Sales", "O-1", nil)
-	probe.WantError(t, err, 404, "ResourceNotFound")
+	assert.Check(t, assert.Err(client.DeleteEntity(ctx, "Sales", "O-1", nil)))
+	probe.WantError(t, assert.Err(client.DeleteEntity(ctx, "Sales", "O-1", nil)), 404, "ResourceNotFound")
 	if rows := a.Rows("employees"); len(rows) != 1 || rows[0].Row != "O-2" {
 		t.Errorf("left %v", rows)
 	}
@@ -73,9 +67,7 @@ func TestAnswersAreWrittenAsTheServiceWritesThem(t *testing.T) {
 	const timestamp = `"Timestamp":"2026-11-20T12:00:00.0000001Z",`
 	inserted := a.Want(http.MethodPost, "/Employees", probe.EveryType, 201, "")
 	minimal := head + etag + `"PartitionKey":"p","RowKey":"r",` + timestamp + properties
-	if inserted.Text != minimal {
-		t.Errorf("insert\n%s\nwant\n%s", inserted.Text, minimal)
-	}
+	assert.Equal(t, inserted.Text, minimal, "insert")
 	const address = "/Employees(PartitionKey='p',RowKey='r')"
 	got := a.Want(http.MethodGet, address, "", 200, "", "Accept", "application/json;odata=minimalmetadata")
 	if got.Text != minimal || got.Header.Get("ETag") != `W/"datetime'2026-11-20T12%3A00%3A00.0000001Z'"` || got.Header.Get("ETag") != inserted.Header.Get("ETag") {
@@ -112,9 +104,7 @@ func TestVerbs(t *testing.T) {
 	for _, verb := range []string{"PATCH", "MERGE", "PUT"} {
 		a.Want(verb, address, `{"A":1}`, 404, "ResourceNotFound", "If-Match", "*")
 		r := a.Want(verb, address, `{"A":1}`, 204, "")
-		if r.Header.Get("ETag") != a.Rows("Employees")[0].ETag {
-			t.Errorf("%s: ETag %s", verb, r.Header.Get("ETag"))
-		}
+		assert.Equal(t, r.Header.Get("ETag"), a.Rows("Employees")[0].ETag, "%s: ETag", verb)
 		a.Want(verb, address, `{"A":2}`, 204, "", "If-Match", r.Header.Get("ETag"))
 		a.Want(verb, address, `{"A":3}`, 412, "UpdateConditionNotSatisfied", "If-Match", r.Header.Get("ETag"))
 		a.Want(verb, address, `{"A":3}`, 400, "InvalidInput", "If-Match", "nonsense")
@@ -141,9 +131,7 @@ func TestQuotesInAddressesStandTwice(t *testing.T) {
 	a := accounts.WithTable(t, simulator.Options{})
 	accounts.Insert(a, "O'Brien", "''", "")
 	r := a.Want(http.MethodGet, "/Employees(PartitionKey='O%27%27Brien',RowKey='''''')?$format=application/json;odata=fullmetadata", "", 200, "")
-	if !strings.Contains(r.Text, `"odata.editLink":"Employees(PartitionKey='O''Brien',RowKey='''''')"`) {
-		t.Error(r.Text)
-	}
+	assert.Contains(t, r.Text, `"odata.editLink":"Employees(PartitionKey='O''Brien',RowKey='''''')"`)
 	for _, target := range []string{
 		"/Employees(PartitionKey='O'Brien',RowKey='''''')", "/Employees(PartitionKey='O%27Brien',RowKey='')", "/Employees(PartitionKey='p',RowKey=''')",
 		"/Employees(PartitionKey='p')", "/Employees(RowKey='p')", "/Employees(PartitionKey='p',PartitionKey='p')", "/Employees(PartitionKey='p',RowKey='r'",
@@ -151,11 +139,8 @@ func TestQuotesInAddressesStandTwice(t *testing.T) {
 		"/Employees(PartitionKey='p'RowKey='r')", "/Employees(PartitionKey='p',RowKey='r',)", "/Tables('Employees')x", "/Tables(Employees)", "/Tables('a''b')",
 	} {
 		r := a.Send(http.MethodGet, target, "")
-		if r.StatusCode != 400 {
-			t.Errorf("%s: %d %s", target, r.StatusCode, r.Text)
-		}
+		assert.Equal(t, r.StatusCode, 400, "%s: %s", target, r.Text)
 	}
 	client := a.Client().NewClient("Employees")
-	_, err := client.GetEntity(probe.Context(t), "O'Brien", "''", nil)
-	probe.NoError(t, err)
+	assert.Check(t, assert.Err(client.GetEntity(probe.Context(t), "O'Brien", "''", nil)))
 }

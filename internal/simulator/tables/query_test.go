@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
@@ -31,9 +32,7 @@ func TestPages(t *testing.T) {
 		"/Employees()?$top=2&$filter=" + url.QueryEscape("PartitionKey eq 'p001' and (RowKey eq 'r000001' or RowKey eq 'r000002')"):   {2, 0},
 		"/Employees()?$top=2&$filter=" + url.QueryEscape("not (PartitionKey ge 'p001') and (RowKey le 'r000000' or RowKey eq 'r01')"): {1},
 	} {
-		if got := accounts.Sizes(a.Walk(target)); !slices.Equal(got, want) {
-			t.Errorf("%s: pages of %v, want %v", target, got, want)
-		}
+		assert.Slices(t, accounts.Sizes(a.Walk(target)), want, "%s: sizes of the pages", target)
 	}
 	all := slices.Concat(a.Walk("/Employees()?$top=999")...)
 	if !slices.IsSorted(all) || len(slices.Compact(all)) != 2100 {
@@ -60,9 +59,7 @@ func TestKeysAreOrderedByUTF16(t *testing.T) {
 		t.Errorf("%q\n%q\nwant %q", pks, rks, keys)
 	}
 	for _, page := range [][]string{slices.Concat(a.Walk("/Employees()?$top=1")...)} {
-		if len(page) != 2*len(keys) {
-			t.Errorf("%d rows by pages of one", len(page))
-		}
+		assert.Equal(t, len(page), 2*len(keys), "rows by pages of one")
 	}
 }
 
@@ -75,8 +72,7 @@ func TestQueriesThroughTheSDK(t *testing.T) {
 		Filter: to.Ptr("Age gt 30"), Select: to.Ptr("RowKey,Name"), Top: to.Ptr(int32(1))})
 	var rows []string
 	for pager.More() {
-		page, err := pager.NextPage(probe.Context(t))
-		probe.NoError(t, err)
+		page := assert.Must[aztables.ListEntitiesResponse](t)(pager.NextPage(probe.Context(t)))
 		for _, e := range page.Entities {
 			rows = append(rows, string(e))
 		}
@@ -100,9 +96,7 @@ func TestQueryAnswersAsRecorded(t *testing.T) {
 		t.Errorf("%s\nwant %s", r.Text, want)
 	}
 	r = a.Want(http.MethodGet, "/Employees()?$filter=Age%20lt%200", "", 200, "", "Accept", "application/json;odata=nometadata")
-	if r.Text != `{"value":[]}` {
-		t.Error(r.Text)
-	}
+	assert.Equal(t, r.Text, `{"value":[]}`)
 }
 
 func TestQueryOptions(t *testing.T) {
@@ -143,17 +137,14 @@ func TestPlansLoseNothing(t *testing.T) {
 		for _, y := range terms {
 			for _, format := range []string{"%s and %s", "%s or %s", "%s and not (%s)", "PartitionKey eq 'p001' and (%s or %s)"} {
 				filter := fmt.Sprintf(format, x, y)
-				e, err := odata.Parse(filter)
-				probe.NoError(t, err)
+				e := assert.Must[odata.Expr](t)(odata.Parse(filter))
 				want := 0
 				for _, row := range a.Rows("Employees") {
 					if odata.Match(e, row.Get) {
 						want++
 					}
 				}
-				if got := len(slices.Concat(a.Walk("/Employees()?$top=3&$filter=" + url.QueryEscape(filter))...)); got != want {
-					t.Errorf("%s: %d rows, want %d", filter, got, want)
-				}
+				assert.Equal(t, len(slices.Concat(a.Walk("/Employees()?$top=3&$filter="+url.QueryEscape(filter))...)), want, "%s: rows", filter)
 			}
 		}
 	}

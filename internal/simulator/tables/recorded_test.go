@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
@@ -67,20 +68,14 @@ func (f fixture) check(t *testing.T, a accounts.Account) {
 		names[i] = http.CanonicalHeaderKey(names[i])
 	}
 	slices.Sort(names)
-	if got := slices.Sorted(maps.Keys(r.Header)); !slices.Equal(got, names) {
-		t.Errorf("%s: headers %q, want %q", f.name, got, names)
-	}
+	assert.Slices(t, slices.Sorted(maps.Keys(r.Header)), names, "%s: headers", f.name)
 	for name, value := range f.want {
-		if got := r.Header.Get(name); got != fill(value) {
-			t.Errorf("%s: %s is %q, want %q", f.name, name, got, fill(value))
-		}
+		assert.Equal(t, r.Header.Get(name), fill(value), "%s: %s", f.name, name)
 	}
 	if f.text == "" && r.Header.Get("Content-Length") != "0" {
 		t.Errorf("%s: Content-Length is %q", f.name, r.Header.Get("Content-Length"))
 	}
-	if got := r.Header.Get("Server"); got != "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0" {
-		t.Errorf("%s: Server is %q", f.name, got)
-	}
+	assert.Equal(t, r.Header.Get("Server"), "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0", "%s: Server", f.name)
 }
 
 func TestRecordedTables(t *testing.T) {
@@ -161,9 +156,7 @@ func TestRecordedQuotes(t *testing.T) {
 		t.Errorf("%q and %q, want %q", r.Header.Get("Location"), r.Header.Get("DataServiceId"), want)
 	}
 	r = a.Want("GET", "/Employees"+twice, "", 200, "")
-	if !strings.Contains(r.Text, `"PartitionKey":"d''Arc","RowKey":"O'Neill"`) {
-		t.Error(r.Text)
-	}
+	assert.Contains(t, r.Text, `"PartitionKey":"d''Arc","RowKey":"O'Neill"`)
 }
 
 // A continuation holds keys in base64 with their length before them.
@@ -196,7 +189,5 @@ func TestRecordedTimes(t *testing.T) {
 		t.Errorf("%s, want %s", r.Header.Get("ETag"), want)
 	}
 	r = a.Want("GET", "/Employees(PartitionKey='p',RowKey='r')", "", 200, "")
-	if !strings.Contains(r.Text, `"Timestamp":"2026-01-05T09:00:00.123Z"`) {
-		t.Error(r.Text)
-	}
+	assert.Contains(t, r.Text, `"Timestamp":"2026-01-05T09:00:00.123Z"`)
 }

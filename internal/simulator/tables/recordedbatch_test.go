@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
@@ -90,8 +91,6 @@ func fixtureHeaders(t *testing.T, r accounts.Reply) {
 		"Content-Type":  "multipart/mixed; boundary=batchresponse_" + r.Header.Get("x-ms-request-id"),
 		"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff", "Preference-Applied": "", "ETag": "",
 	} {
-		if got := r.Header.Get(name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
+		assert.Equal(t, r.Header.Get(name), want, name)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
@@ -39,9 +40,7 @@ func TestRecordedErrorsFollowAccept(t *testing.T) {
 	}
 	for accept, contentType := range map[string]string{"application/json;odata=minimalmetadata": jsonMinimal, "application/json;odata=nometadata": jsonNone} {
 		r := a.Transact(probe.Part("PUT", "(PartitionKey='p',RowKey='r')", `{"A":1}`, "If-Match", "*", "Accept", accept))
-		if !strings.Contains(r.Text, "\r\nContent-Type: "+contentType+"\r\n") {
-			t.Errorf("a part that accepts %s:\n%s", accept, r.Text)
-		}
+		assert.Contains(t, r.Text, "\r\nContent-Type: "+contentType+"\r\n", "a part that accepts %s", accept)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
@@ -21,11 +22,9 @@ func TestTablesThroughTheSDK(t *testing.T) {
 	ctx := probe.Context(t)
 	client := a.Client()
 	for _, name := range []string{"Employees", "beta2", "Alpha"} {
-		_, err := client.CreateTable(ctx, name, nil)
-		probe.NoError(t, err)
+		assert.Check(t, assert.Err(client.CreateTable(ctx, name, nil)))
 	}
-	_, err := client.CreateTable(ctx, "EMPLOYEES", nil)
-	probe.WantError(t, err, 409, "TableAlreadyExists")
+	probe.WantError(t, assert.Err(client.CreateTable(ctx, "EMPLOYEES", nil)), 409, "TableAlreadyExists")
 
 	if got, want := listTables(t, client, nil), []string{"Alpha", "beta2", "Employees"}; !slices.Equal(got, want) {
 		t.Errorf("tables %q, want %q", got, want)
@@ -39,20 +38,16 @@ func TestTablesThroughTheSDK(t *testing.T) {
 		t.Errorf("tables by filter %q, want %q", got, want)
 	}
 
-	_, err = client.DeleteTable(ctx, "employees", nil)
-	probe.NoError(t, err)
-	_, err = client.DeleteTable(ctx, "Employees", nil)
-	probe.WantError(t, err, 404, "ResourceNotFound")
-	_, err = client.NewClient("Employees").GetEntity(ctx, "p", "r", nil)
-	probe.WantError(t, err, 404, "TableNotFound")
+	assert.Check(t, assert.Err(client.DeleteTable(ctx, "employees", nil)))
+	probe.WantError(t, assert.Err(client.DeleteTable(ctx, "Employees", nil)), 404, "ResourceNotFound")
+	probe.WantError(t, assert.Err(client.NewClient("Employees").GetEntity(ctx, "p", "r", nil)), 404, "TableNotFound")
 }
 
 func listTables(t *testing.T, client *aztables.ServiceClient, o *aztables.ListTablesOptions) []string {
 	t.Helper()
 	var names []string
 	for pager := client.NewListTablesPager(o); pager.More(); {
-		page, err := pager.NextPage(probe.Context(t))
-		probe.NoError(t, err)
+		page := assert.Must[aztables.ListTablesResponse](t)(pager.NextPage(probe.Context(t)))
 		for _, table := range page.Tables {
 			names = append(names, *table.Name)
 		}
@@ -76,9 +71,7 @@ func TestADroppedTablesNameStaysTaken(t *testing.T) {
 			a.Clock().Advance(100 * time.Nanosecond)
 		}
 		a.Want(http.MethodPost, "/Tables", body, 201, "")
-		if rows := a.Rows("Employees"); len(rows) != 0 {
-			t.Errorf("the new table has %d rows", len(rows))
-		}
+		assert.Equal(t, len(a.Rows("Employees")), 0, "the new table: rows")
 	}
 }
 
@@ -94,9 +87,7 @@ func TestCreateTableAnswers(t *testing.T) {
 		t.Errorf("%v %s", r.Header, r.Text)
 	}
 	r = a.Want(http.MethodGet, "/Tables('two')", "", 200, "")
-	if !strings.Contains(r.Text, `"TableName":"Two"}`) {
-		t.Error(r.Text)
-	}
+	assert.Contains(t, r.Text, `"TableName":"Two"}`)
 	a.Want(http.MethodGet, "/Tables('three')", "", 404, "ResourceNotFound")
 	r = a.Want(http.MethodGet, "/Tables?$top=1", "", 200, "", "Accept", "application/json;odata=nometadata")
 	if r.Text != `{"value":[{"TableName":"One"}]}` || r.Header.Get("x-ms-continuation-NextTableName") == "" {
@@ -134,9 +125,8 @@ func TestAccessPoliciesThroughTheSDK(t *testing.T) {
 	start, expiry := probe.Start(), probe.Start().Add(time.Hour)
 	_, err := client.SetAccessPolicy(ctx, &aztables.SetAccessPolicyOptions{TableACL: []*aztables.SignedIdentifier{
 		{ID: to.Ptr("readers"), AccessPolicy: &aztables.AccessPolicy{Start: &start, Expiry: &expiry, Permission: to.Ptr("r")}}}})
-	probe.NoError(t, err)
-	got, err := client.GetAccessPolicy(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	got := assert.Must[aztables.GetAccessPolicyResponse](t)(client.GetAccessPolicy(ctx, nil))
 	if len(got.SignedIdentifiers) != 1 || *got.SignedIdentifiers[0].ID != "readers" || !got.SignedIdentifiers[0].AccessPolicy.Expiry.Equal(expiry) ||
 		*got.SignedIdentifiers[0].AccessPolicy.Permission != "r" {
 		t.Errorf("policies %+v", got.SignedIdentifiers)
@@ -164,21 +154,18 @@ func TestServicePropertiesThroughTheSDK(t *testing.T) {
 	a := accounts.New(t, simulator.Options{})
 	ctx := probe.Context(t)
 	client := a.Client()
-	got, err := client.GetProperties(ctx, nil)
-	probe.NoError(t, err)
+	got := assert.Must[aztables.GetPropertiesResponse](t)(client.GetProperties(ctx, nil))
 	if got.Logging == nil || *got.Logging.Read || got.HourMetrics == nil {
 		t.Errorf("properties %+v", got)
 	}
-	_, err = client.SetProperties(ctx, aztables.ServiceProperties{Logging: &aztables.Logging{Read: to.Ptr(true), Write: to.Ptr(false), Delete: to.Ptr(false),
+	_, err := client.SetProperties(ctx, aztables.ServiceProperties{Logging: &aztables.Logging{Read: to.Ptr(true), Write: to.Ptr(false), Delete: to.Ptr(false),
 		Version: to.Ptr("1.0"), RetentionPolicy: &aztables.RetentionPolicy{Enabled: to.Ptr(false)}}}, nil)
-	probe.NoError(t, err)
-	got, err = client.GetProperties(ctx, nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
+	got = assert.Must[aztables.GetPropertiesResponse](t)(client.GetProperties(ctx, nil))
 	if got.Logging == nil || !*got.Logging.Read {
 		t.Errorf("properties %+v", got)
 	}
-	_, err = client.GetStatistics(ctx, nil)
-	probe.WantError(t, err, 400, "InvalidQueryParameterValue")
+	probe.WantError(t, assert.Err(client.GetStatistics(ctx, nil)), 400, "InvalidQueryParameterValue")
 	a.Want(http.MethodGet, "/", "", 400, "InvalidQueryParameterValue")
 	a.Want(http.MethodPut, "/?restype=service&comp=properties", "<x", 400, "InvalidXmlDocument")
 	a.Want(http.MethodPost, "/?restype=service&comp=properties", "", 405, "MethodNotAllowed")

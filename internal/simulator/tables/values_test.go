@@ -8,18 +8,16 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
-	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
 )
 
 func date(t *testing.T, text string) edm.Value {
 	t.Helper()
-	at, err := time.Parse(time.RFC3339Nano, text)
-	probe.NoError(t, err)
-	v, err := edm.DateTime(at)
-	probe.NoError(t, err)
+	at := assert.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text))
+	v := assert.Must[edm.Value](t)(edm.DateTime(at))
 	return v
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
@@ -157,7 +158,7 @@ func Insert(a Account, pk, rk, rest string) {
 func (a Account) Anonymous(method, address, body string, headers ...string) Reply {
 	a.T.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, address, bytes.NewReader([]byte(body)))
-	probe.NoError(a.T, err)
+	assert.Check(a.T, err)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}

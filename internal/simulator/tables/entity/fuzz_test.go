@@ -3,6 +3,7 @@ package entity_test
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
@@ -15,9 +16,7 @@ func FuzzEntity(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sent, fault := entity.Read(body)
 		if fault != nil {
-			if fault.Status != 400 {
-				t.Errorf("fault %+v", fault)
-			}
+			assert.Equal(t, fault.Status, 400, "fault %+v", fault)
 			return
 		}
 		e := &entity.Stored{Partition: sent.Partition, Row: sent.Row, Properties: sent.Properties}
@@ -33,9 +32,7 @@ func FuzzEntity(f *testing.F) {
 				t.Fatalf("%q was written as %q", body, text)
 			}
 			for i, p := range again.Properties {
-				if p != sent.Properties[i] {
-					t.Fatalf("%q was written as %q: %#v", body, text, p)
-				}
+				assert.Equal(assert.Fatal(t), p, sent.Properties[i], "%q was written as %q", body, text)
 			}
 		}
 	})

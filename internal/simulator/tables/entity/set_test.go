@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 )
 
 // TestRowSetAgainstASortedSlice makes random changes to a set of rows and to a plain model of it.
@@ -62,9 +64,7 @@ func checkRowSet(t *testing.T, set *Set, model []*Stored) {
 		if i+1 < len(model) {
 			next = model[i+1]
 		}
-		if set.At(set.Next(p)) != next {
-			t.Fatalf("row %d has another neighbour", i)
-		}
+		assert.Equal(assert.Fatal(t), set.At(set.Next(p)), next, "row %d has another neighbour", i)
 		if p, found := set.Seek(e.Partition, e.Row+"\x00"); found || set.At(p) != next {
 			t.Fatalf("what follows row %d was not found", i)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
@@ -31,9 +32,7 @@ func FuzzAddress(f *testing.F) {
 			t.Fatalf("%q has parts that are against the rules: %+v", path, a)
 		}
 		written, err := url.PathUnescape(string(entity.AppendAddress(nil, a.Table, a.Partition, a.Row)))
-		if err != nil {
-			t.Fatalf("%+v is written as something that does not decode", a)
-		}
+		assert.NoError(assert.Fatal(t), err, "%+v is written as something that does not decode", a)
 		if again, fault := ParseAddress("/" + written); fault != nil || again != a {
 			t.Fatalf("%+v is written as %q, which is %+v, %v", a, written, again, fault)
 		}

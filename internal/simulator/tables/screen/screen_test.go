@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe/accounts"
@@ -35,8 +36,7 @@ func TestConfine(t *testing.T) {
 		"one that leaves":       {"POST", "/$batch", query("b"), "AuthorizationFailure"},
 		"a list of tables":      {"GET", "/Tables", "", ""},
 	} {
-		req, err := http.NewRequest(c.method, "http://localhost/acct"+c.path+"?"+keys, strings.NewReader(c.body))
-		probe.NoError(t, err)
+		req := assert.Must[*http.Request](t)(http.NewRequest(c.method, "http://localhost/acct"+c.path+"?"+keys, strings.NewReader(c.body)))
 		req.Header.Set("Content-Type", "multipart/mixed; boundary=b")
 		if !strings.HasSuffix(c.path, "batch") {
 			req.Header.Set("Content-Type", "application/json")
@@ -54,7 +54,7 @@ func TestConfine(t *testing.T) {
 func textOf(t *testing.T, resp *http.Response) string {
 	t.Helper()
 	var b strings.Builder
-	probe.NoError(t, resp.Write(&b))
+	assert.Check(t, resp.Write(&b))
 	return b.String()
 }
 
@@ -104,12 +104,10 @@ func TestScreenRefusesWithoutState(t *testing.T) {
 // A semicolon in a query is a character like any other: a signature's range that has one is held, and a filter is not lost.
 func TestConfineTakesSemicolons(t *testing.T) {
 	req, err := http.NewRequest(http.MethodGet, "http://localhost/acct/Staff()?sig=x&spk=a;&epk=b&$filter=Name%20eq%20'x;y'", nil)
-	probe.NoError(t, err)
+	assert.Check(t, err)
 	sent, refused := screen.Rules{Prefix: "/acct"}.Confine(req, nil, 1, probe.Start())
 	if refused != nil {
 		t.Fatal(refused.Status)
 	}
-	if filter := sent.URL.Query().Get("$filter"); filter != "(Name eq 'x;y') and (PartitionKey ge 'a;') and (PartitionKey le 'b')" {
-		t.Errorf("filter %s", filter)
-	}
+	assert.Equal(t, sent.URL.Query().Get("$filter"), "(Name eq 'x;y') and (PartitionKey ge 'a;') and (PartitionKey le 'b')", "filter")
 }
