@@ -38,7 +38,7 @@ func TestAttaching(t *testing.T) {
 		}
 	}
 	transform := loader(t, nil).Transform
-	if _, err := transform.Store(t.Context(), &driver.Change[anything]{Kind: driver.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != transform.RefusesMerge.Error() {
+	if _, err := transform.Store(t.Context(), &driver.Change{Kind: driver.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != transform.RefusesMerge.Error() {
 		t.Errorf("a merge that comes all the same: %v", err)
 	}
 	type stamp struct {

@@ -120,7 +120,7 @@ func TestEveryValue(t *testing.T) {
 			p.Set(string(rune('A'+i)), v)
 		}
 		key := tables.Key{Partition: rapid.String().Draw(t, "partition"), Row: rapid.String().Draw(t, "row")}
-		stored, err := e.Store(background(), &driver.Change[anything]{Key: key}, p)
+		stored, err := e.Store(background(), &driver.Change{Key: key}, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestPadding(t *testing.T) {
 	padded := loader(t, &encryption.Options{Padding: 64})
 	sizes := map[int]bool{}
 	for n := range 63 {
-		stored := harness.Must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
+		stored := harness.Must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
 		b, _ := stored.Get("A").Bytes()
 		sizes[len(b)] = true
 		read := harness.Must[tables.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))

@@ -73,7 +73,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	for _, err := range []error{
 		second(a.Load(t.Context(), allOf(aKey), tables.Properties{text("A", "078-05-1120")})),
-		second(a.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
+		second(a.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
 		second(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: raw})),
 		second(encryption.NewLocalKey("x", raw[:9])),
 	} {

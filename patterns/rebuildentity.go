@@ -123,7 +123,7 @@ func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error)
 
 // lackingHeld reads the facts that a pattern with an Audit stores for entities, and records those that are
 // missing or wrong.
-func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, lacks []*lack) error {
+func (b *rebuild) lackingHeld(ctx context.Context, p *driver.Implementation, lacks []*lack) error {
 	var asked []driver.Fact
 	var of []*lack
 	for _, l := range lacks {

@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/tally"
@@ -127,9 +128,9 @@ func (v *verifier) estimate(done int) int64 {
 
 // area is one table, or one pattern with an Audit (an auditor), that stores something for entities.
 type area struct {
-	table   *core.Table       // the table that stores the rows; nil for an auditor
-	outside []*engine.Pattern // the patterns that have outside copies in the table
-	auditor *engine.Pattern
+	table   *core.Table              // the table that stores the rows; nil for an auditor
+	outside []*driver.Implementation // the patterns that have outside copies in the table
+	auditor *driver.Implementation
 	lag     time.Duration // how long a difference must persist before it is a finding
 }
 
@@ -173,7 +174,7 @@ func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) 
 		}
 	}
 	v.near = r.Layout != nil && v.chosen(r.Layout.Name) ||
-		slices.ContainsFunc(r.Copies, func(p *engine.Pattern) bool { return v.chosen(p.Name) })
+		slices.ContainsFunc(r.Copies, func(p *driver.Implementation) bool { return v.chosen(p.Name) })
 	for _, p := range r.Outside {
 		v.addOutside(p)
 	}
@@ -191,10 +192,10 @@ func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) 
 
 // addOutside adds the table in which a pattern stores its copies. If several patterns use the table, the area
 // has all of them, since a row does not name its pattern.
-func (v *verifier) addOutside(p *engine.Pattern) {
-	table := p.Outside.Table
-	wanted := slices.ContainsFunc(v.r.Outside, func(q *engine.Pattern) bool {
-		return v.chosen(q.Name) && q.Outside.Table.Same(table)
+func (v *verifier) addOutside(p *driver.Implementation) {
+	table := engine.OutsideTable(p)
+	wanted := slices.ContainsFunc(v.r.Outside, func(q *driver.Implementation) bool {
+		return v.chosen(q.Name) && engine.OutsideTable(q).Same(table)
 	})
 	if !wanted {
 		return
@@ -205,7 +206,7 @@ func (v *verifier) addOutside(p *engine.Pattern) {
 			return
 		}
 	}
-	v.areas = append(v.areas, area{table: table, outside: []*engine.Pattern{p}})
+	v.areas = append(v.areas, area{table: table, outside: []*driver.Implementation{p}})
 }
 
 // chosen reports whether a pattern is verified. For a finding without a pattern it returns true.
@@ -246,7 +247,7 @@ func (a *area) ownerName(key tables.Key) (name string, known bool) {
 
 // prefixOf guesses the owner of a key that no entity requires. The keys that the index packages make are the
 // index's name, alone or followed by "_" and further parts.
-func prefixOf(key string, candidates []*engine.Pattern) string {
+func prefixOf(key string, candidates []*driver.Implementation) string {
 	for _, p := range candidates {
 		if name := p.Name; key == name || strings.HasPrefix(key, name+"_") {
 			return name

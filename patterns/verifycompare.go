@@ -202,7 +202,7 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Findi
 
 // wantedOutside finds the copy that an entity requires under a key. refused reports that a pattern rejects the entity,
 // so the required copy is unknown.
-func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.OutsideCopy, pattern *engine.Pattern, refused bool) {
+func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.OutsideCopy, pattern *driver.Implementation, refused bool) {
 	for _, p := range a.outside {
 		copies, err := engine.CopiesOf(e.value).Outside(p)
 		refused = refused || err != nil
@@ -216,7 +216,7 @@ func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.Outsi
 }
 
 // compareHeld compares the fact that an auditor has stored with the fact that the entity requires.
-func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *Finding) bool {
+func (v *verifier) compareHeld(p *driver.Implementation, e *seenEntity, place *seenPlace, d *Finding) bool {
 	d.Pattern = p.Name
 	wanted, refused := wantedHeld(p, e, d.Location)
 	switch {
@@ -237,7 +237,7 @@ func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlac
 
 // wantedHeld finds the fact that an auditor must store for an entity at a place; refused reports that the
 // auditor rejects the entity.
-func wantedHeld(p *engine.Pattern, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
+func wantedHeld(p *driver.Implementation, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
 	if e.value == nil {
 		return nil, false
 	}

@@ -102,8 +102,8 @@ func (s *Set) Draft(ctx context.Context) (*draft, error) {
 	for i := range s.rows {
 		d.add(s.rows[i], rowOf{number: s.numbers[i]})
 	}
-	if w := s.own[0]; w.Change.beside != nil {
-		writes, err := besideWrites(w.Change.beside)
+	if w := s.own[0]; w.beside != nil {
+		writes, err := besideWrites(w.beside)
 		if err != nil {
 			return nil, w.Located(err)
 		}
@@ -129,27 +129,27 @@ func (d *draft) refused(e *entity.Error) int {
 func (r *Engine) plan(w *Work, d *draft) error {
 	c := &w.Change
 	p := d.begin(w, &core.State{Key: c.Key, Row: c.Key.Row, Copies: string(r.copyNames), Owner: r})
-	if c.Old != nil {
-		p.next.Incarnation, p.next.Carried = c.Old.Incarnation, c.Old.Carried
+	if w.Old != nil {
+		p.next.Incarnation, p.next.Carried = w.Old.Incarnation, w.Old.Carried
 	}
-	if c.incarnation != "" {
-		p.next.Incarnation = c.incarnation
+	if w.incarnation != "" {
+		p.next.Incarnation = w.incarnation
 	}
 	if p.next.Incarnation == "" {
 		p.next.Incarnation = tablerow.NewWriteID() // an insert, or the entity was not written by a repository
 	}
 	if c.Kind != driver.ChangeDelete {
-		if err := r.planRows(c, p, w.merged); err != nil {
+		if err := r.planRows(p); err != nil {
 			return err
 		}
 		d.end(p)
 		return nil
 	}
 	p.add(tablerow.Row{Verb: wire.VerbDelete, Key: c.Key, IfMatch: w.Etag})
-	for _, old := range priorOf(c.Old).rows {
-		p.remove(c, old)
+	for _, old := range priorOf(w.Old).rows {
+		p.remove(old)
 	}
-	p.removeClaimed(c, nil)
+	p.removeClaimed(nil)
 	d.end(p)
 	return nil
 }
@@ -161,13 +161,13 @@ func (s *Set) addRows(ctx context.Context, d *draft) error {
 		if len(r.rows) == 0 || slices.ContainsFunc(s.members[:i], func(o *Work) bool { return o.engine == r }) {
 			continue
 		}
-		var changes []*Change
-		for _, o := range s.members[i:] {
-			if o.engine == r {
-				changes = append(changes, &o.Change)
-			}
-		}
 		for _, p := range r.rows {
+			var changes []*driver.Change
+			for _, o := range s.members[i:] {
+				if o.engine == r {
+					changes = append(changes, o.seenBy(p))
+				}
+			}
 			rows, err := p.Rows(ctx, changes)
 			if err != nil {
 				return w.Located(PatternError(p, err, entity.ErrInvalid))
@@ -218,8 +218,9 @@ func (d *draft) addRemovals() {
 }
 
 // planRows plans the rows that depend only on the entity.
-func (r *Engine) planRows(c *Change, p *part, merged entity.Properties) error {
-	v := c.Copies()
+func (r *Engine) planRows(p *part) error {
+	w, merged := p.member, p.member.merged
+	c, v := &w.Change, w.Copies()
 	stored := c.Stored
 	if own := &r.Schema.Own; c.Kind == driver.ChangeMerge && len(own.Properties()) > 0 {
 		whole, err := r.Codec.Encode(c.Entity) // for a merge, Stored may hold only the merged properties
@@ -240,7 +241,7 @@ func (r *Engine) planRows(c *Change, p *part, merged entity.Properties) error {
 		return err
 	}
 	p.next.Prior, p.next.Kept = known, p.next.Copies != "" || known.several()
-	old := priorOf(c.Old).rows
+	old := priorOf(w.Old).rows
 	if r.Layout != nil {
 		merged = nil // replace the first row, since it holds little beside the layout's directory
 	}
@@ -248,26 +249,26 @@ func (r *Engine) planRows(c *Change, p *part, merged entity.Properties) error {
 		if c.Kind == driver.ChangeMerge && unchanged(&rows[i], old) {
 			continue
 		}
-		p.addRow(c, rows[i], i == 0, old, merged)
+		p.addRow(rows[i], i == 0, old, merged)
 	}
 	for _, row := range old {
 		if !repeats(rows, row.key) {
-			p.remove(c, row)
+			p.remove(row)
 		}
 	}
-	p.removeClaimed(c, rows)
+	p.removeClaimed(rows)
 	return nil
 }
 
 // addRow plans one row that the entity will have.
-func (p *part) addRow(c *Change, row tablerow.Row, first bool, old []noted, merged entity.Properties) {
+func (p *part) addRow(row tablerow.Row, first bool, old []noted, merged entity.Properties) {
 	row.Own.Incarnation, row.Own.Copies = p.next.Incarnation, p.next.Copies
 	if first {
 		row.Own.Later = p.next.Carried
 	} else {
 		row.Own.IsCopy, row.Own.Primary = true, p.next.Key.Row
 	}
-	known := first && c.Kind != driver.ChangeInsert || lists(old, row.Key.Row)
+	known := first && p.member.Change.Kind != driver.ChangeInsert || lists(old, row.Key.Row)
 	switch {
 	case known && merged != nil && first:
 		row.Verb, row.IfMatch, row.Properties = wire.VerbMerge, p.etag, merged
@@ -280,7 +281,7 @@ func (p *part) addRow(c *Change, row tablerow.Row, first bool, old []noted, merg
 		row.Verb = wire.VerbInsert
 	default:
 		row.Verb, row.Role = wire.VerbInsert, tablerow.RoleUnique
-		if etag, ok := c.claimed[row.Key.Row]; ok {
+		if etag, ok := p.member.claimed[row.Key.Row]; ok {
 			row.Verb, row.IfMatch, row.Role = wire.VerbReplace, etag, tablerow.RoleClaimed
 		}
 	}
@@ -291,18 +292,18 @@ func (p *part) add(row tablerow.Row) { p.draft.add(row, rowOf{p.member, p.member
 
 // remove plans the removal of a row that the entity no longer has, unless an earlier attempt found that the row
 // does not exist.
-func (p *part) remove(c *Change, row noted) {
+func (p *part) remove(row noted) {
 	if etag, gone := p.draft.set.gone[row.key]; gone && etag == p.etag {
 		return
 	}
-	p.addRemoval(tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: row.key}, IfMatch: azcore.ETagAny, Pattern: row.pattern, Role: tablerow.RoleStale, Lists: p.etag})
+	p.addRemoval(tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: p.member.Change.Key.Partition, Row: row.key}, IfMatch: azcore.ETagAny, Pattern: row.pattern, Role: tablerow.RoleStale, Lists: p.etag})
 }
 
 // removeClaimed plans the removal of the claimed orphaned copies under keys that the entity will not have.
-func (p *part) removeClaimed(c *Change, rows []tablerow.Row) {
-	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
+func (p *part) removeClaimed(rows []tablerow.Row) {
+	for _, rowKey := range slices.Sorted(maps.Keys(p.member.claimed)) {
 		if !repeats(rows, rowKey) {
-			p.addRemoval(tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey], Role: tablerow.RoleClaimed})
+			p.addRemoval(tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: p.member.Change.Key.Partition, Row: rowKey}, IfMatch: p.member.claimed[rowKey], Role: tablerow.RoleClaimed})
 		}
 	}
 }
@@ -331,7 +332,7 @@ func (r *Engine) rowsOf(v EntityCopies, key entity.Key, stored entity.Properties
 }
 
 // AppendCopies appends the rows of the copies that pattern c makes of v.
-func AppendCopies(rows []tablerow.Row, c *Pattern, v EntityCopies, key entity.Key, s *spreading) ([]tablerow.Row, error) {
+func AppendCopies(rows []tablerow.Row, c *driver.Implementation, v EntityCopies, key entity.Key, s *spreading) ([]tablerow.Row, error) {
 	made, err := v.Near(c)
 	if err != nil {
 		return nil, err
@@ -355,8 +356,8 @@ func AppendCopies(rows []tablerow.Row, c *Pattern, v EntityCopies, key entity.Ke
 // checkKnown refuses the write of an entity whose row names an index over partitions that this build does not know: the write would not mark the
 // index's copies, and readers would go on believing them.
 func (r *Engine) checkKnown(w *Work) error {
-	for pattern := range tablerow.CopyList(w.Change.Old.Copies).Elsewhere() {
-		if r.Schema.OtherBuilds || slices.Contains(w.forgets, pattern) || slices.ContainsFunc(r.Outside, func(p *Pattern) bool { return p.Name == pattern }) {
+	for pattern := range tablerow.CopyList(w.Old.Copies).Elsewhere() {
+		if r.Schema.OtherBuilds || slices.Contains(w.forgets, pattern) || slices.ContainsFunc(r.Outside, func(p *driver.Implementation) bool { return p.Name == pattern }) {
 			continue
 		}
 		return &entity.Error{Key: w.Change.Key, Pattern: pattern, Kind: entity.ErrWiring,

@@ -253,12 +253,12 @@ func Partitions(partitions []string) ([]string, error) {
 }
 
 // Patterns sorts the names of attached patterns; nil stays nil.
-func Patterns(names []string, attached []*engine.Pattern) ([]string, error) {
+func Patterns(names []string, attached []*driver.Implementation) ([]string, error) {
 	if names == nil {
 		return nil, nil
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(attached, func(p *engine.Pattern) bool { return p.Name == name }) {
+		if !slices.ContainsFunc(attached, func(p *driver.Implementation) bool { return p.Name == name }) {
 			return nil, fmt.Errorf("JobOptions.Patterns names %q, but no attached pattern has this name; give the names of attached patterns", name)
 		}
 	}
@@ -268,7 +268,7 @@ func Patterns(names []string, attached []*engine.Pattern) ([]string, error) {
 // Heavy reports whether an entity of a repository can take much more memory than its own row, because it has
 // large values in blobs or further rows. A job limits how many such entities it holds at once; see MostHeavy.
 func Heavy(r *engine.Engine) bool {
-	return r.Layout != nil || slices.ContainsFunc(r.Transformers, func(p *engine.Pattern) bool { return p.Transform.Stage == driver.StageSpill })
+	return r.Layout != nil || slices.ContainsFunc(r.Transformers, func(p *driver.Implementation) bool { return p.Transform.Stage == driver.StageSpill })
 }
 
 // MostHeavy is the maximum number of heavy entities that a reader, or a set, holds at once.

@@ -30,8 +30,8 @@ import (
 )
 
 // Refuse returns an error if the rows of p cannot be removed. others are the patterns that were given before p.
-func Refuse(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error {
-	same := func(o *engine.Pattern) bool { return o.Name == p.Name }
+func Refuse(r *engine.Engine, p *driver.Implementation, others []*driver.Implementation) error {
+	same := func(o *driver.Implementation) bool { return o.Name == p.Name }
 	switch {
 	case slices.ContainsFunc(r.Patterns, same):
 		return errors.New("a pattern of this name is attached to the repository; detach it first")
@@ -48,8 +48,8 @@ func Refuse(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error
 // Removal is one run.
 type Removal struct {
 	Engine      *engine.Engine
-	Patterns    []*engine.Pattern // those that are no longer attached
-	Partitions  []string          // the entities' partitions; nil for all
+	Patterns    []*driver.Implementation // those that are no longer attached
+	Partitions  []string                 // the entities' partitions; nil for all
 	Concurrency int
 	DryRun      bool
 
@@ -60,9 +60,9 @@ type Removal struct {
 type found struct {
 	row     *tablerow.Row
 	table   *core.Table
-	pattern *engine.Pattern // nil until the entity is known
-	owner   entity.Key      // the zero Key for a row that entities share
-	done    bool            // the row was deleted
+	pattern *driver.Implementation // nil until the entity is known
+	owner   entity.Key             // the zero Key for a row that entities share
+	done    bool                   // the row was deleted
 }
 
 // Tables returns the tables with rows of the patterns, except the repository's own.
@@ -75,10 +75,10 @@ func (r *Removal) Tables() []*core.Table {
 	}
 	for _, p := range r.Patterns {
 		if p.Outside != nil {
-			add(p.Outside.Table)
+			add(engine.OutsideTable(p))
 		}
 		for _, t := range p.Tables {
-			add(t)
+			add((*core.Table)(t))
 		}
 	}
 	return all
@@ -86,7 +86,9 @@ func (r *Removal) Tables() []*core.Table {
 
 // Elsewhere reports whether rows of entities of the given partitions may be in other partitions of the repository's table.
 func (r *Removal) Elsewhere() bool {
-	return r.Partitions != nil && slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Outside != nil && p.Outside.Table.Same(r.Engine.Table) })
+	return r.Partitions != nil && slices.ContainsFunc(r.Patterns, func(p *driver.Implementation) bool {
+		return p.Outside != nil && engine.OutsideTable(p).Same(r.Engine.Table)
+	})
 }
 
 // Keep returns a function that reports whether a run examines a row of a table. If outside is set, the function
@@ -104,7 +106,7 @@ func (r *Removal) Keep(table *core.Table, outside bool) func(*tablerow.Row) bool
 // lists reports whether an entity's own row lists copies of one of the patterns.
 func (r *Removal) lists(row *tablerow.Row) bool {
 	list := tablerow.CopyList(row.Own.Copies)
-	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return list.Names(p.Name) || list.NamesElsewhere(p.Name) })
+	return slices.ContainsFunc(r.Patterns, func(p *driver.Implementation) bool { return list.Names(p.Name) || list.NamesElsewhere(p.Name) })
 }
 
 // findingOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
@@ -115,7 +117,7 @@ func (r *Removal) findingOf(table *core.Table, row *tablerow.Row) *found {
 	case row.Own.IsShared && strings.HasPrefix(row.Key.Row, rows.BesidePrefix):
 		return nil // a mark of a move or the lock of an outbox: its owner is no pattern, but may have the name of one
 	case row.Own.IsShared:
-		at := slices.IndexFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Name == row.Own.Shared })
+		at := slices.IndexFunc(r.Patterns, func(p *driver.Implementation) bool { return p.Name == row.Own.Shared })
 		if at < 0 || r.Partitions != nil && (!table.Same(r.Engine.Table) || !slices.Contains(r.Partitions, row.Key.Partition)) {
 			return nil
 		}
@@ -127,7 +129,7 @@ func (r *Removal) findingOf(table *core.Table, row *tablerow.Row) *found {
 			return nil
 		}
 		for _, p := range r.Patterns {
-			if p.Outside != nil && p.Outside.Table.Same(table) && owns(p, row.Key) {
+			if p.Outside != nil && engine.OutsideTable(p).Same(table) && owns(p, row.Key) {
 				f.pattern = p
 				return f
 			}
@@ -144,8 +146,8 @@ func (r *Removal) findingOf(table *core.Table, row *tablerow.Row) *found {
 			return f
 		}
 	}
-	attached := slices.ContainsFunc(r.Engine.Copies, func(p *engine.Pattern) bool { return named(p.Name, row.Key.Row) })
-	if !attached && slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Copies != nil }) {
+	attached := slices.ContainsFunc(r.Engine.Copies, func(p *driver.Implementation) bool { return named(p.Name, row.Key.Row) })
+	if !attached && slices.ContainsFunc(r.Patterns, func(p *driver.Implementation) bool { return p.Copies != nil }) {
 		return f
 	}
 	return nil
@@ -159,7 +161,7 @@ func (r *Removal) mine(key entity.Key) bool {
 func named(name, key string) bool { return key == name || strings.HasPrefix(key, name+"_") }
 
 // owns reports whether a copy in another partition belongs to a pattern, judging by the copy's key.
-func owns(p *engine.Pattern, copied entity.Key) bool {
+func owns(p *driver.Implementation, copied entity.Key) bool {
 	if p.Outside.Owns != nil {
 		return p.Outside.Owns(copied)
 	}
@@ -342,14 +344,14 @@ func (r *Removal) disputed(f *found) bool {
 	if !f.row.Own.Outside.Is {
 		return len(r.Engine.Copies) > 0
 	}
-	return slices.ContainsFunc(r.Engine.Outside, func(p *engine.Pattern) bool {
-		return p.Outside.Table.Same(f.table) && (p.Outside.Owns == nil || p.Outside.Owns(f.row.Key))
+	return slices.ContainsFunc(r.Engine.Outside, func(p *driver.Implementation) bool {
+		return engine.OutsideTable(p).Same(f.table) && (p.Outside.Owns == nil || p.Outside.Owns(f.row.Key))
 	})
 }
 
 // ours reports whether a row belongs to one of the patterns, and no attached pattern requires it for the entity.
 func (r *Removal) ours(f *found, v any) (bool, error) {
-	requires := func(p *engine.Pattern) (bool, error) {
+	requires := func(p *driver.Implementation) (bool, error) {
 		if f.row.Own.Outside.Is {
 			copies, err := engine.CopiesOf(v).Outside(p)
 			return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == f.row.Key }), err
@@ -361,7 +363,7 @@ func (r *Removal) ours(f *found, v any) (bool, error) {
 	}
 	attached := r.Engine.Copies
 	if f.row.Own.Outside.Is {
-		attached = slices.DeleteFunc(slices.Clone(r.Engine.Outside), func(p *engine.Pattern) bool { return !p.Outside.Table.Same(f.table) })
+		attached = slices.DeleteFunc(slices.Clone(r.Engine.Outside), func(p *driver.Implementation) bool { return !engine.OutsideTable(p).Same(f.table) })
 	}
 	for _, p := range attached {
 		if required, err := requires(p); err != nil || required {
