@@ -157,7 +157,7 @@ func TestAuditOfFanOut(t *testing.T) {
 			t.Errorf("member %d is out of step: %v", id, wrong)
 		}
 	}
-	harness.Check(t, harness.ReconcileOne(ctx, city.Reconcile, &driver.Reconciliation[office]{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
+	harness.Check(t, harness.ReconcileOne(ctx, city.Reconcile, &driver.Reconciliation{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
 	if got := held(t, city, driver.Scope{}); len(got) != 0 {
 		t.Fatalf("held: %q", got)
 	}

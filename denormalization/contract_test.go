@@ -53,10 +53,10 @@ func TestCopyMovesTheReference(t *testing.T) {
 	link.Properties = []string{"OfficeCity", "Office"}
 	link.Copy = func(o *office, m *member) { m.OfficeCity, m.Office = o.City, "elsewhere" }
 	copies := denormalization.New("other", link, nil)
-	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "other members", Key: patterns.HostOf(p.members).KeyOf}, copies.Holder())
+	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "other members", Key: p.members.KeyOf}, copies.Holder())
 	harness.Check(t, err)
 	repo := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(p.offices.Table(), p.queue),
-		patterns.Schema[office]{Name: "others", Key: patterns.HostOf(p.offices).KeyOf}, copies.Source()))
+		patterns.Schema[office]{Name: "others", Key: p.offices.KeyOf}, copies.Source()))
 	harness.Check(t, repo.Insert(ctx, &office{Code: "L", City: "London"}))
 	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
 	_, err = worker.Drain(ctx)

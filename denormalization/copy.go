@@ -13,7 +13,7 @@ import (
 // bring writes the copy of a source into a holder in memory, or clears the copy if source is nil, and reports
 // whether it has changed the holder. key is the source's key. names says whether the source names the holder; to a holder
 // that it does not name, it counts as a source that does not exist.
-func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool) (changed bool, err error) {
+func (r *relation) bring(holder any, key tables.Key, source any, names bool) (changed bool, err error) {
 	holds := r.holds(holder, key)
 	switch {
 	case r.link.Find != nil && !holds, !names && !holds:
@@ -36,13 +36,13 @@ func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool)
 }
 
 // holds reports whether a holder has the copy of a source or, with Find, refers to it.
-func (r *relation[S, H]) holds(holder *H, source tables.Key) bool {
+func (r *relation) holds(holder any, source tables.Key) bool {
 	held, is := r.link.SourceOf(holder)
 	return is && held == source
 }
 
 // isAsAsked reports whether bring would leave a holder unchanged. It does not change the holder.
-func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names bool) (bool, error) {
+func (r *relation) isAsAsked(holder any, key tables.Key, source any, names bool) (bool, error) {
 	if !names {
 		source = nil
 	}
@@ -62,7 +62,7 @@ func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names b
 
 // write calls Link.Copy, and reports whether Copy has changed the holder's copy. If Copy has changed a property
 // that Link.Properties does not name, write returns an error, since Verify could not check that property.
-func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
+func (r *relation) write(holder any, source any) (changed bool, err error) {
 	others := r.others(holder)
 	before, beforeErr := r.digest(holder) // fails if the user has set a property of the copy to a value that cannot be stored
 	r.link.Copy(source, holder)
@@ -83,9 +83,9 @@ type other struct{ name, value string }
 
 // others returns the properties of a holder that Copy must not change. If a property cannot be stored, its value is the text of
 // the error.
-func (r *relation[S, H]) others(holder *H) []other {
+func (r *relation) others(holder any) []other {
 	var all []other
-	for _, name := range r.codec.PropertyNames() {
+	for _, name := range r.codec.Names() {
 		if slices.Contains(r.link.Properties, name) {
 			continue
 		}
@@ -104,8 +104,8 @@ func (r *relation[S, H]) others(holder *H) []other {
 
 // copyOf returns the digest of a source's copy; if source is nil, the digest of a cleared copy. It returns an
 // error if the copy cannot be stored.
-func (r *relation[S, H]) copyOf(source *S) (digest [16]byte, err error) {
-	holder := new(H)
+func (r *relation) copyOf(source any) (digest [16]byte, err error) {
+	holder := r.codec.New()
 	if _, err := r.write(holder, source); err != nil {
 		return digest, err
 	}
@@ -113,7 +113,7 @@ func (r *relation[S, H]) copyOf(source *S) (digest [16]byte, err error) {
 }
 
 // digest returns the digest of the copy in a holder, over the names, types and values of its properties.
-func (r *relation[S, H]) digest(holder *H) (digest [16]byte, err error) {
+func (r *relation) digest(holder any) (digest [16]byte, err error) {
 	copied, err := r.codec.EncodeOnly(holder, r.link.Properties)
 	if err != nil {
 		return digest, err

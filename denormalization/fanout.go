@@ -19,11 +19,11 @@ import (
 )
 
 // fanOut reconciles the holders of one source concurrently.
-type fanOut[S, H any] struct {
-	*linked[S, H]
+type fanOut struct {
+	*linked
 	*crew
 	key    tables.Key
-	source *S                  // the source as it was read, nil if it did not exist
+	source any                 // the source as it was read, nil if it did not exist
 	keys   map[tables.Key]bool // keys of the holders that the source names
 
 	mu    sync.Mutex
@@ -36,12 +36,12 @@ type namedBy struct {
 	keys map[tables.Key]bool
 }
 
-func (r *linked[S, H]) newFanOut(key tables.Key, source *S) (*fanOut[S, H], error) {
+func (r *linked) newFanOut(key tables.Key, source any) (*fanOut, error) {
 	keys, err := r.holdersOf(source)
 	if err != nil {
 		return nil, err
 	}
-	return &fanOut[S, H]{linked: r, crew: newCrew(r.options.Concurrency), key: key, source: source, keys: setOf(keys), other: map[tables.Key]namedBy{}}, nil
+	return &fanOut{linked: r, crew: newCrew(r.options.Concurrency), key: key, source: source, keys: setOf(keys), other: map[tables.Key]namedBy{}}, nil
 }
 
 func setOf(keys []tables.Key) map[tables.Key]bool {
@@ -53,7 +53,7 @@ func setOf(keys []tables.Key) map[tables.Key]bool {
 }
 
 // names reports whether the source names a holder.
-func (f *fanOut[S, H]) names(holder tables.Key) bool {
+func (f *fanOut) names(holder tables.Key) bool {
 	if f.link.Find != nil {
 		return f.linked.names(f.source, holder)
 	}
@@ -62,12 +62,12 @@ func (f *fanOut[S, H]) names(holder tables.Key) bool {
 
 // all reconciles all holders that Find yields. Correct holders need no further request, so a repeated fan-out
 // soon reaches the holders that an interrupted one has not written.
-func (f *fanOut[S, H]) all(ctx context.Context) error {
+func (f *fanOut) all(ctx context.Context) error {
 	if f.link.Find == nil {
 		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find; set it as in the program that wrote the source")
 	}
 	found := 0
-	together, held := map[string][]heldBy[H]{}, 0 // holders to write, by partition
+	together, held := map[string][]heldBy{}, 0 // holders to write, by partition
 	write := func(partition string) {
 		batch := together[partition]
 		delete(together, partition)
@@ -90,7 +90,7 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		case f.holders.MetaOf(holder).ReadRow() != key.Row: // holder is a copy in an index: read the holder itself
 			f.do(func() error { return f.one(ctx, named{key: key}) })
 		default:
-			together[key.Partition] = append(together[key.Partition], heldBy[H]{named{key: key}, holder})
+			together[key.Partition] = append(together[key.Partition], heldBy{named{key: key}, holder})
 			if held++; len(together[key.Partition]) == mostTogether {
 				write(key.Partition)
 			}
@@ -113,7 +113,7 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 
 // correct returns the key of a holder that Find has yielded, and whether the holder is already correct. If the
 // holder was read from an index, it may be outdated, so the result is false.
-func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
+func (f *fanOut) correct(holder any) (tables.Key, bool, error) {
 	meta := f.holders.MetaOf(holder)
 	key := meta.Key()
 	if key == (tables.Key{}) {
@@ -127,8 +127,8 @@ func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
 }
 
 // one reads one holder, reconciles it with f.source, and writes it under its ETag.
-func (f *fanOut[S, H]) one(ctx context.Context, n named) error {
-	_, err := f.holders.Update(by(ctx, bySource, f.relation), n.key, func(holder *H) error {
+func (f *fanOut) one(ctx context.Context, n named) error {
+	_, err := f.holders.Update(by(ctx, bySource, f.relation), n.key, func(holder any) error {
 		return unlessChanged(f.give(ctx, f.read, n, holder))
 	})
 	if err = passed(err); err != nil {
@@ -138,7 +138,7 @@ func (f *fanOut[S, H]) one(ctx context.Context, n named) error {
 }
 
 // give changes a holder in memory as the source requires, and reports whether to write it.
-func (f *fanOut[S, H]) give(ctx context.Context, read readSource[S], n named, holder *H) (write bool, err error) {
+func (f *fanOut) give(ctx context.Context, read readSource, n named, holder any) (write bool, err error) {
 	names := f.names(n.key)
 	if other, is := f.link.SourceOf(holder); f.link.Find == nil && names && is && other != f.key {
 		if takes, err := f.takes(ctx, read, other, n.key); err != nil || !takes {
@@ -152,7 +152,7 @@ func (f *fanOut[S, H]) give(ctx context.Context, read readSource[S], n named, ho
 // takes reports whether the source takes over a holder that has the copy of another source. It does if the
 // other source no longer names the holder, or was written earlier. So a delayed message cannot give a holder
 // back to an earlier source.
-func (f *fanOut[S, H]) takes(ctx context.Context, read readSource[S], other, holder tables.Key) (bool, error) {
+func (f *fanOut) takes(ctx context.Context, read readSource, other, holder tables.Key) (bool, error) {
 	if checkKey(other) != nil {
 		return true, nil
 	}
@@ -176,7 +176,7 @@ func follows(a, b *tables.Meta) bool {
 }
 
 // naming reads a source, and returns its Meta, or nil if the source does not exist or does not name the holder.
-func (f *fanOut[S, H]) naming(ctx context.Context, read readSource[S], source, holder tables.Key) (*tables.Meta, error) {
+func (f *fanOut) naming(ctx context.Context, read readSource, source, holder tables.Key) (*tables.Meta, error) {
 	v, err := read(ctx, source)
 	if v == nil || err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (f *fanOut[S, H]) naming(ctx context.Context, read readSource[S], source, h
 
 // namedIn returns the holders that a source names. It computes them once for each version of the source, since thousands of
 // holders may have the copy of one other source.
-func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool {
+func (f *fanOut) namedIn(source any, meta *tables.Meta) map[tables.Key]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.other[meta.Key()]
@@ -206,12 +206,12 @@ func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool
 }
 
 // holderError adds the holder's key to an error, since an error of an intent names only the source.
-func (r *linked[S, H]) holderError(key tables.Key, err error) error {
+func (r *linked) holderError(key tables.Key, err error) error {
 	return r.errorAt("holder", key, r.holders.Table(), err)
 }
 
 // errorAt adds to an error the key and the table of the entity at the other end of the link.
-func (r *linked[S, H]) errorAt(end string, key tables.Key, table *tables.Table, err error) error {
+func (r *linked) errorAt(end string, key tables.Key, table *tables.Table, err error) error {
 	where := fmt.Errorf("the %s (%q, %q) in %s: %w", end, key.Partition, key.Row, table.Name(), err)
 	var e *tables.Error
 	if !errors.As(err, &e) {
@@ -267,13 +267,13 @@ type named struct {
 }
 
 // heldBy is a holder as it was read.
-type heldBy[H any] struct {
+type heldBy struct {
 	named
-	holder *H
+	holder any
 }
 
 // readSource reads a source, or returns nil if it does not exist.
-type readSource[S any] func(ctx context.Context, key tables.Key) (*S, error)
+type readSource func(ctx context.Context, key tables.Key) (any, error)
 
 // mostTogether limits the holders that one transaction writes. The transaction has room for a second row of
 // each, for an index.
@@ -283,7 +283,7 @@ const mostTogether = tables.MaxTransactionOperations / 2
 const mostHeld = 500
 
 // each reconciles the holders that an intent names, up to mostTogether of one partition together.
-func (f *fanOut[S, H]) each(ctx context.Context, all []named) {
+func (f *fanOut) each(ctx context.Context, all []named) {
 	partitions := map[string][]named{}
 	var order []string
 	for _, n := range all {
@@ -306,7 +306,7 @@ func (f *fanOut[S, H]) each(ctx context.Context, all []named) {
 }
 
 // group reads holders of one partition together and reconciles them. It skips holders that do not exist.
-func (f *fanOut[S, H]) group(ctx context.Context, group []named) error {
+func (f *fanOut) group(ctx context.Context, group []named) error {
 	if len(group) == 1 {
 		return f.one(ctx, group[0])
 	}
@@ -318,10 +318,10 @@ func (f *fanOut[S, H]) group(ctx context.Context, group []named) error {
 	if err != nil {
 		return f.oneByOne(ctx, group) // perhaps only one of the holders cannot be read
 	}
-	var holders []heldBy[H]
+	var holders []heldBy
 	for i, holder := range found {
 		if holder != nil {
-			holders = append(holders, heldBy[H]{group[i], holder})
+			holders = append(holders, heldBy{group[i], holder})
 		}
 	}
 	return f.together(ctx, holders)
@@ -329,8 +329,8 @@ func (f *fanOut[S, H]) group(ctx context.Context, group []named) error {
 
 // together reconciles holders of one partition that were just read, in one transaction under their ETags. A holder that the
 // service refuses, for example because it has changed since, is read again and written alone.
-func (f *fanOut[S, H]) together(ctx context.Context, holders []heldBy[H]) error {
-	var write []heldBy[H]
+func (f *fanOut) together(ctx context.Context, holders []heldBy) error {
+	var write []heldBy
 	var alone []named
 	read := f.readOnce()
 	for _, h := range holders {
@@ -341,9 +341,9 @@ func (f *fanOut[S, H]) together(ctx context.Context, holders []heldBy[H]) error 
 			write = append(write, h)
 		}
 	}
-	refused, err := division.Divided[heldBy[H]]{
-		Write:   func(holders []heldBy[H]) error { return f.commit(ctx, holders) },
-		Refused: func(err error, _ []heldBy[H]) int { return changeOf(err) - 1 },
+	refused, err := division.Divided[heldBy]{
+		Write:   func(holders []heldBy) error { return f.commit(ctx, holders) },
+		Refused: func(err error, _ []heldBy) int { return changeOf(err) - 1 },
 		Ends: func(err error) bool {
 			return ctx.Err() != nil || changeOf(err) == 0 && !errors.Is(err, tables.ErrTooLarge)
 		},
@@ -361,7 +361,7 @@ func (f *fanOut[S, H]) together(ctx context.Context, holders []heldBy[H]) error 
 }
 
 // commit writes holders in one transaction.
-func (f *fanOut[S, H]) commit(ctx context.Context, holders []heldBy[H]) error {
+func (f *fanOut) commit(ctx context.Context, holders []heldBy) error {
 	x := f.holders.Table().NewTransaction()
 	for _, h := range holders {
 		f.holders.Stage(ctx, driver.ChangeReplace, x, h.holder)
@@ -381,7 +381,7 @@ func changeOf(err error) int {
 
 // oneByOne reconciles holders one after the other. If one cannot be written, it continues with the others and
 // returns the first error.
-func (f *fanOut[S, H]) oneByOne(ctx context.Context, group []named) (first error) {
+func (f *fanOut) oneByOne(ctx context.Context, group []named) (first error) {
 	for _, n := range group {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -396,9 +396,9 @@ func (f *fanOut[S, H]) oneByOne(ctx context.Context, group []named) (first error
 // readOnce returns a readSource that reads each source once. All holders must have been read before the first
 // source: otherwise a holder could have been given the copy of a version of the source that is newer than the
 // one that readOnce returns.
-func (f *fanOut[S, H]) readOnce() readSource[S] {
-	known := map[tables.Key]*S{}
-	return func(ctx context.Context, key tables.Key) (*S, error) {
+func (f *fanOut) readOnce() readSource {
+	known := map[tables.Key]any{}
+	return func(ctx context.Context, key tables.Key) (any, error) {
 		if v, is := known[key]; is {
 			return v, nil
 		}

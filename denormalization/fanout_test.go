@@ -296,17 +296,17 @@ func TestPanicOfACopy(t *testing.T) {
 		return tables.Key{}, false
 	}
 	copies := denormalization.New("panics", link, nil)
-	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "panicking members", Key: patterns.HostOf(p.members).KeyOf}, copies.Holder())
+	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "panicking members", Key: p.members.KeyOf}, copies.Holder())
 	harness.Check(t, err)
 	source := &seen[office]{pattern: copies.Source()}
-	_, err = patterns.NewRepository(harness.In(p.offices.Table(), p.queue), patterns.Schema[office]{Name: "panics", Key: patterns.HostOf(p.offices).KeyOf}, source)
+	_, err = patterns.NewRepository(harness.In(p.offices.Table(), p.queue), patterns.Schema[office]{Name: "panics", Key: p.offices.KeyOf}, source)
 	harness.Check(t, err)
 	defer func() {
 		if recover() == nil {
 			t.Fatal("no panic")
 		}
 	}()
-	_ = harness.ReconcileOne(ctx, source.Reconcile, &driver.Reconciliation[office]{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
+	_ = harness.ReconcileOne(ctx, source.Reconcile, &driver.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
 }
 
 // TestHoldersNamedTwice: a holder that its source names several times counts once, for the source's writers and for the holder's.

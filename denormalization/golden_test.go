@@ -34,12 +34,12 @@ func TestGoldenIntents(t *testing.T) {
 	r := &recorder{}
 	manager, city := denormalization.New("manager", managing(), nil), denormalization.New("city", cityLink(), nil)
 	departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), r),
-		patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf}, manager.Holder()))
+		patterns.Schema[department]{Key: p.departments.KeyOf}, manager.Holder()))
 	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r),
-		patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf}, manager.Source()))
-	members := harness.Must[*patterns.Repository[member]](t)(patterns.NewRepository(harness.In(f.members.Table(), r), patterns.Schema[member]{Key: patterns.HostOf(f.members).KeyOf}, city.Holder()))
+		patterns.Schema[employee]{Key: p.employees.KeyOf}, manager.Source()))
+	members := harness.Must[*patterns.Repository[member]](t)(patterns.NewRepository(harness.In(f.members.Table(), r), patterns.Schema[member]{Key: f.members.KeyOf}, city.Holder()))
 	places := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(f.offices.Table(), r),
-		patterns.Schema[office]{Key: patterns.HostOf(f.offices).KeyOf}, city.Source()))
+		patterns.Schema[office]{Key: f.offices.KeyOf}, city.Source()))
 
 	e, o := jones(), &office{Code: "L", City: "London"}
 	harness.Check(t, employees.Insert(ctx, e), employees.Replace(ctx, e))

@@ -122,12 +122,12 @@ type process struct {
 
 // seen is a pattern whose functions a test can call.
 type seen[T any] struct {
-	driver.Implementation[T]
+	driver.Implementation
 	pattern patterns.Pattern[T]
 }
 
-func (p *seen[T]) Attach(host driver.Host[T]) (implementation driver.Implementation[T], err error) {
-	p.Implementation, err = p.pattern.Attach(host)
+func (p *seen[T]) Attach(host driver.Host, of *T) (implementation driver.Implementation, err error) {
+	p.Implementation, err = p.pattern.Attach(host, of)
 	return p.Implementation, err
 }
 

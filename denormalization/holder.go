@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -14,24 +13,24 @@ import (
 )
 
 // holder is the pattern of a link's holders.
-type holder[S, H any] struct{ *relation[S, H] }
+type holder[H any] struct{ *relation }
 
 // holderEnd is the holder pattern together with its repository.
-type holderEnd[S, H any] struct {
-	*relation[S, H]
-	host driver.Host[H]
+type holderEnd struct {
+	*relation
+	host driver.Host
 }
 
-func (h holderEnd[S, H]) ready() (*linked[S, H], error) { return h.relation.ready(nil, h.host) }
+func (h holderEnd) ready() (*linked, error) { return h.relation.ready(nil, h.host) }
 
 // holderName returns the name of the Holder pattern. It differs from the name of the Source pattern, since one
 // repository can have both.
-func (r *relation[S, H]) holderName() string { return r.name + ".holder" }
+func (r *relation) holderName() string { return r.name + ".holder" }
 
 // Attach implements patterns.Pattern; NewRepository of the holders calls it.
-func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], error) {
-	end := holderEnd[S, H]{h.relation, host}
-	implementation := driver.Implementation[H]{Name: h.holderName(), Binding: &h.ofHolder, Prior: end.prior, Complete: end.complete}
+func (h holder[H]) Attach(host driver.Host, _ *H) (driver.Implementation, error) {
+	end := holderEnd{h.relation, host}
+	implementation := driver.Implementation{Name: h.holderName(), Binding: &h.ofHolder, Prior: end.prior, Complete: end.complete}
 	if h.inPartition {
 		implementation.Companions = end.companions
 	} else {
@@ -43,7 +42,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	if known := host.PropertyNames(); known != nil {
 		for _, name := range h.link.Properties {
 			if !slices.Contains(known, name) {
-				return implementation, fmt.Errorf("Link.Properties names property %s, but %s has no such property; use the name under which the field is stored", name, reflect.TypeFor[H]())
+				return implementation, fmt.Errorf("Link.Properties names property %s, but %s has no such property; use the name under which the field is stored", name, h.holderType)
 			}
 		}
 	}
@@ -55,7 +54,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 
 // prior returns the key of a holder's source, and the digest of its copy. A change that leaves both as they
 // were needs no work.
-func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error) {
+func (h holderEnd) prior(entity any, _ tables.Properties) ([]string, error) {
 	place := ""
 	if source, is := h.link.SourceOf(entity); is {
 		place = driver.JoinKey(source)
@@ -68,13 +67,13 @@ func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error)
 }
 
 // completion is what complete passes to outsideKeys and companions, by Change.Note.
-type completion[S any] struct {
+type completion struct {
 	places  []string // keys of the sources whose copy the holder may get
-	sources []*S     // those of these sources that exist
+	sources []any    // those of these sources that exist
 }
 
 // complete writes the copy into a holder that is inserted, or whose source or copy differs from its prior state.
-func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) error {
+func (h holderEnd) complete(ctx context.Context, c *driver.Change) error {
 	c.Note(nil)
 	if isBy(ctx, bySource, h.relation) {
 		return nil // the source has written the copy
@@ -90,8 +89,8 @@ func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) erro
 	if err != nil {
 		return err
 	}
-	done := &completion[S]{}
-	var chosen *S
+	done := &completion{}
+	var chosen any
 	for i, key := range keys {
 		source, err := l.read(ctx, key)
 		if err != nil {
@@ -115,18 +114,18 @@ func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) erro
 
 // candidates returns the keys of the sources whose copy a holder may get: the source to which it refers and,
 // with Holders, the source whose copy it had before, which may still name it.
-func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([]tables.Key, error) {
+func (r *linked) candidates(key tables.Key, holder any, before []string) ([]tables.Key, error) {
 	var keys []tables.Key
-	if source, is := h.link.SourceOf(holder); is {
+	if source, is := r.link.SourceOf(holder); is {
 		keys = append(keys, source)
 	}
-	if h.link.Find == nil && len(before) > 0 && before[0] != "" {
+	if r.link.Find == nil && len(before) > 0 && before[0] != "" {
 		source, err := driver.SplitKey(before[0])
 		if err != nil {
 			return nil, err
 		}
 		// A source that may not have the holder was stored by somebody else: it must not keep the holder from getting another one.
-		if !slices.Contains(keys, source) && h.checkPair(source, key) == nil {
+		if !slices.Contains(keys, source) && r.checkPair(source, key) == nil {
 			keys = append(keys, source)
 		}
 	}
@@ -134,7 +133,7 @@ func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([
 		if err := checkKey(source); err != nil {
 			return nil, fmt.Errorf("the key of the source: %w", err)
 		}
-		if err := h.checkPair(source, key); err != nil {
+		if err := r.checkPair(source, key); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +141,7 @@ func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([
 }
 
 // read reads a source, or returns nil if it does not exist.
-func (r *linked[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
+func (r *linked) read(ctx context.Context, key tables.Key) (any, error) {
 	source, err := r.sources.Get(ctx, key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
@@ -151,22 +150,22 @@ func (r *linked[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 }
 
 // fill writes the copy of a source into a holder that will be stored; if source is nil, it clears the copy.
-func (h *linked[S, H]) fill(holder *H, source *S) error {
+func (r *linked) fill(holder any, source any) error {
 	if source != nil {
-		_, err := h.bring(holder, h.sources.KeyOf(source), source, true)
+		_, err := r.bring(holder, r.sources.KeyOf(source), source, true)
 		return err
 	}
-	if key, is := h.link.SourceOf(holder); is {
-		_, err := h.bring(holder, key, nil, false)
+	if key, is := r.link.SourceOf(holder); is {
+		_, err := r.bring(holder, key, nil, false)
 		return err
 	}
-	_, err := h.write(holder, nil)
+	_, err := r.write(holder, nil)
 	return err
 }
 
 // outsideKeys is for links made by New: the intent of a holder names the sources whose copy it may get.
-func (h holderEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[H]) ([]string, error) {
-	if done, _ := c.Noted().(*completion[S]); done != nil {
+func (h holderEnd) outsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
+	if done, _ := c.Noted().(*completion); done != nil {
 		return done.places, nil
 	}
 	return nil, nil
@@ -174,7 +173,7 @@ func (h holderEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[H]) ([]
 
 // reconcile is for links made by New. It reads the sources again: a source that was written between complete and the holder's
 // commit has not found the holder.
-func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[H]) error {
+func (h holderEnd) reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	l, err := h.ready()
 	if err != nil {
 		return err
@@ -207,33 +206,33 @@ func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 
 // reconcileHolder reconciles a holder with a source. Each attempt reads the holder, then the source, and writes
 // under the holder's ETag. After a write of the holder, the holders' repository calls reconcile again.
-func (h *linked[S, H]) reconcileHolder(ctx context.Context, key, source tables.Key) error {
-	_, err := h.holders.Update(by(ctx, bySource, h.relation), key, func(held *H) error {
-		entity, err := h.read(ctx, source)
+func (r *linked) reconcileHolder(ctx context.Context, key, source tables.Key) error {
+	_, err := r.holders.Update(by(ctx, bySource, r.relation), key, func(held any) error {
+		entity, err := r.read(ctx, source)
 		if err != nil {
-			return h.sourceError(source, err)
+			return r.sourceError(source, err)
 		}
-		f, err := h.newFanOut(source, entity)
+		f, err := r.newFanOut(source, entity)
 		if err != nil {
 			return err
 		}
 		return unlessChanged(f.give(ctx, f.read, named{key: key}, held))
 	})
 	if err = passed(err); err != nil {
-		return h.holderError(key, err)
+		return r.holderError(key, err)
 	}
 	return nil
 }
 
 // sourceError adds the source's key to an error, since an error of an intent names only the holder.
-func (r *linked[S, H]) sourceError(key tables.Key, err error) error {
+func (r *linked) sourceError(key tables.Key, err error) error {
 	return r.errorAt("source", key, r.sources.Table(), err)
 }
 
 // companions is for links made by NewInPartition. It stages the sources that complete has read, unchanged,
 // under their ETags. So if another writer changes a source concurrently, one of the two changes fails.
-func (h holderEnd[S, H]) companions(ctx context.Context, c *driver.Change[H], x *tables.Transaction) error {
-	done, _ := c.Noted().(*completion[S])
+func (h holderEnd) companions(ctx context.Context, c *driver.Change, x *tables.Transaction) error {
+	done, _ := c.Noted().(*completion)
 	if done == nil || c.Kind == driver.ChangeDelete {
 		return nil
 	}

@@ -216,9 +216,9 @@ type insideWalk struct {
 // blindHolder is a Holder that does not write the source: its Companions do nothing.
 type blindHolder struct{ patterns.Pattern[department] }
 
-func (h blindHolder) Attach(host driver.Host[department]) (driver.Implementation[department], error) {
-	implementation, err := h.Pattern.Attach(host)
-	implementation.Companions = func(context.Context, *driver.Change[department], *tables.Transaction) error { return nil }
+func (h blindHolder) Attach(host driver.Host, of *department) (driver.Implementation, error) {
+	implementation, err := h.Pattern.Attach(host, of)
+	implementation.Companions = func(context.Context, *driver.Change, *tables.Transaction) error { return nil }
 	return implementation, err
 }
 

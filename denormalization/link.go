@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -59,7 +61,7 @@ const (
 
 // Copies has the two patterns of a link. Give Source to NewRepository of the sources and Holder to
 // NewRepository of the holders, in either order. Each of the two patterns belongs to one repository.
-type Copies[S, H any] struct{ relation[S, H] }
+type Copies[S, H any] struct{ relation }
 
 // New makes a link whose holders may be in any partition, table or account. The copies are written by intents,
 // so both repositories need tables of a patterns.Store. name distinguishes the link from other patterns.
@@ -78,8 +80,8 @@ func NewInPartition[S, H any](name string, link Link[S, H], options *Options) *C
 }
 
 func newCopies[S, H any](name string, link Link[S, H], options *Options, inPartition bool) *Copies[S, H] {
-	c := &Copies[S, H]{relation[S, H]{name: name, link: link, inPartition: inPartition}}
-	c.codec, c.codecErr = tables.NewCodec[H]()
+	c := &Copies[S, H]{relation{name: name, link: erased(link), holderType: reflect.TypeFor[H](), inPartition: inPartition}}
+	c.codec, c.codecErr = core.CodecOf[H]()
 	if options != nil {
 		c.options = *options
 	}
@@ -90,34 +92,64 @@ func newCopies[S, H any](name string, link Link[S, H], options *Options, inParti
 
 // Source returns the pattern for the sources' repository. It writes the copies when a source changes, and lets
 // Repository.Verify of the sources compare them.
-func (c *Copies[S, H]) Source() patterns.Pattern[S] { return source[S, H]{&c.relation} }
+func (c *Copies[S, H]) Source() patterns.Pattern[S] { return source[S]{&c.relation} }
 
 // Holder returns the pattern for the holders' repository. It fills in the copy when a holder is inserted, or
 // when a change of a holder affects its source or its copy.
-func (c *Copies[S, H]) Holder() patterns.Pattern[H] { return holder[S, H]{&c.relation} }
+func (c *Copies[S, H]) Holder() patterns.Pattern[H] { return holder[H]{&c.relation} }
 
-// relation is the part of a link that its two patterns share.
-type relation[S, H any] struct {
+// relation is the part of a link that its two patterns share. Its entities are pointers to S and H.
+type relation struct {
 	name        string
-	link        Link[S, H]
+	link        untypedLink
 	options     Options
 	inPartition bool
 
-	codec    *tables.Codec[H]
-	codecErr error
-	ofSource driver.Binding[S]
-	ofHolder driver.Binding[H]
+	holderType reflect.Type
+	codec      *core.Codec // of holders
+	codecErr   error
+	ofSource   driver.Binding
+	ofHolder   driver.Binding
+}
+
+// untypedLink is a Link without S and H.
+type untypedLink struct {
+	Properties []string
+	Copy       func(source, holder any)
+	SourceOf   func(holder any) (source tables.Key, ok bool)
+	Required   bool
+	Holders    func(source any) []tables.Key
+	Find       func(holders driver.Query, source tables.Key) core.Query
+}
+
+func erased[S, H any](link Link[S, H]) untypedLink {
+	l := untypedLink{Properties: link.Properties, Required: link.Required}
+	if link.Copy != nil {
+		l.Copy = func(source, holder any) { link.Copy(driver.As[S](source), holder.(*H)) }
+	}
+	if link.SourceOf != nil {
+		l.SourceOf = func(holder any) (tables.Key, bool) { return link.SourceOf(holder.(*H)) }
+	}
+	if link.Holders != nil {
+		l.Holders = func(source any) []tables.Key { return link.Holders(source.(*S)) }
+	}
+	if link.Find != nil {
+		l.Find = func(holders driver.Query, source tables.Key) core.Query {
+			return core.Query(link.Find(tables.Query[H](holders), source))
+		}
+	}
+	return l
 }
 
 // linked is a relation whose two patterns were given to their repositories.
-type linked[S, H any] struct {
-	*relation[S, H]
-	sources driver.Host[S]
-	holders driver.Host[H]
+type linked struct {
+	*relation
+	sources driver.Host
+	holders driver.Host
 }
 
 // check returns an error if a link is invalid.
-func (r *relation[S, H]) check() error {
+func (r *relation) check() error {
 	l := &r.link
 	switch {
 	case (l.Holders == nil) == (l.Find == nil):
@@ -137,7 +169,7 @@ func (r *relation[S, H]) check() error {
 }
 
 // checkTables returns an error if a link of NewInPartition has its sources and holders on two tables.
-func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
+func (r *relation) checkTables(sources, holders *tables.Table) error {
 	if r.inPartition && !sources.Same(holders) {
 		return fmt.Errorf("the sources are on table %s and the holders on table %s; NewInPartition needs one table for both, so use New", sources.Name(), holders.Name())
 	}
@@ -147,7 +179,7 @@ func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 // ready returns the link with both its repositories, or an error if one of them does not have the link's
 // pattern yet. The caller passes the repository of its own end, which its Attach has received, and nil for the
 // other end.
-func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (*linked[S, H], error) {
+func (r *relation) ready(sources driver.Host, holders driver.Host) (*linked, error) {
 	var err error
 	if sources == nil {
 		if sources, err = r.ofSource.Host("", r.name); err != nil {
@@ -159,17 +191,17 @@ func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (
 			return nil, errs.Wiringf("", "", "the link has no repository of holders; give Copies.Holder to NewRepository of the holders")
 		}
 	}
-	return &linked[S, H]{r, sources, holders}, nil
+	return &linked{r, sources, holders}, nil
 }
 
 // tooMany returns the error for a source with more holders than the limit.
-func (r *relation[S, H]) tooMany(source tables.Key) error {
+func (r *relation) tooMany(source tables.Key) error {
 	return &tables.Error{Key: source, Pattern: r.name, Kind: tables.ErrTooLarge,
 		Err: fmt.Errorf("the source has more than %d holders, the link's Options.Limit; raise the limit", r.options.Limit)}
 }
 
 // holdersOf returns the keys of the holders that a source names, each once; none for nil, or with Find.
-func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
+func (r *linked) holdersOf(source any) ([]tables.Key, error) {
 	if r.link.Holders == nil || source == nil {
 		return nil, nil
 	}
@@ -190,7 +222,7 @@ func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 
 // checkPair returns an error if a source cannot have a holder: an entity is not its own source, NewInPartition copies within
 // a partition, and Schema.MayName of either repository can refuse the pair.
-func (r *linked[S, H]) checkPair(source, holder tables.Key) error {
+func (r *linked) checkPair(source, holder tables.Key) error {
 	switch {
 	case source == holder && r.sources.Table().Same(r.holders.Table()):
 		return errors.New("the link makes an entity the holder of its own copy; a holder must be another entity than its source")
@@ -202,7 +234,7 @@ func (r *linked[S, H]) checkPair(source, holder tables.Key) error {
 
 // names reports whether a source names a holder, and may have it. With Find, only the holder decides to which source it
 // belongs. A source with more holders than the limit names none.
-func (r *linked[S, H]) names(source *S, holder tables.Key) bool {
+func (r *linked) names(source any, holder tables.Key) bool {
 	switch {
 	case source == nil || r.checkPair(r.sources.KeyOf(source), holder) != nil:
 		return false

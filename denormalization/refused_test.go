@@ -19,12 +19,12 @@ type link = denormalization.Link[employee, department]
 // linked makes repositories of both ends of a link on the tables of a world.
 func linked(p *process, copies *denormalization.Copies[employee, department], attached ...patterns.Pattern[department]) (*patterns.Repository[employee], *patterns.Repository[department], error) {
 	departments, err := patterns.NewRepository(harness.In(p.departments.Table(), p.queue),
-		patterns.Schema[department]{Name: "other departments", Key: patterns.HostOf(p.departments).KeyOf}, append(attached, copies.Holder())...)
+		patterns.Schema[department]{Name: "other departments", Key: p.departments.KeyOf}, append(attached, copies.Holder())...)
 	if err != nil {
 		return nil, nil, err
 	}
 	employees, err := patterns.NewRepository(harness.In(p.employees.Table(), p.queue),
-		patterns.Schema[employee]{Name: "other employees", Key: patterns.HostOf(p.employees).KeyOf}, copies.Source())
+		patterns.Schema[employee]{Name: "other employees", Key: p.employees.KeyOf}, copies.Source())
 	return employees, departments, err
 }
 
@@ -80,7 +80,7 @@ func TestBothEndsAreNeeded(t *testing.T) {
 		denormalization.New[employee, department], denormalization.NewInPartition[employee, department],
 	} {
 		source := &seen[employee]{pattern: made("other", managing(), nil).Source()}
-		employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf}, source))
+		employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: p.employees.KeyOf}, source))
 		wantWiring(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
 		_, err := source.Audit.Expected(jones())
 		if err == nil {
@@ -88,7 +88,7 @@ func TestBothEndsAreNeeded(t *testing.T) {
 		}
 		_, queue, err := connect(s, p.queue.Name())
 		harness.Check(t, err)
-		departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), queue), patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf}, made("other", managing(), nil).Holder()))
+		departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), queue), patterns.Schema[department]{Key: p.departments.KeyOf}, made("other", managing(), nil).Holder()))
 		wantWiring(t, departments.Insert(ctx, &department{Site: "Sales", Name: "X"}), "give Copies.Source to NewRepository")
 		p = harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
@@ -99,14 +99,14 @@ func TestLinkOfOneRepository(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p := harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	for _, made := range []*denormalization.Copies[employee, department]{denormalization.New("other", managing(), nil), denormalization.NewInPartition("other", managing(), nil)} {
-		departments := patterns.Schema[department]{Name: "strangers", Key: patterns.HostOf(p.departments).KeyOf}
+		departments := patterns.Schema[department]{Name: "strangers", Key: p.departments.KeyOf}
 		_, err := patterns.NewRepository(p.departments.Table(), departments, made.Holder(), &broken{})
 		wantWiring(t, err, "broken")
 		employees, _, err := linked(p, made)
 		harness.Check(t, err)
 		_, err = patterns.NewRepository(p.departments.Table(), departments, made.Holder())
 		wantWiring(t, err, "already")
-		_, err = patterns.NewRepository(harness.In(employees.Table(), &recorder{}), patterns.Schema[employee]{Name: "third", Key: patterns.HostOf(p.employees).KeyOf}, made.Source())
+		_, err = patterns.NewRepository(harness.In(employees.Table(), &recorder{}), patterns.Schema[employee]{Name: "third", Key: p.employees.KeyOf}, made.Source())
 		wantWiring(t, err, "already")
 		p = harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
@@ -115,8 +115,8 @@ func TestLinkOfOneRepository(t *testing.T) {
 // broken is a pattern that no repository takes.
 type broken struct{}
 
-func (*broken) Attach(driver.Host[department]) (driver.Implementation[department], error) {
-	return driver.Implementation[department]{Name: "broken"}, errors.New("broken on purpose")
+func (*broken) Attach(driver.Host, *department) (driver.Implementation, error) {
+	return driver.Implementation{Name: "broken"}, errors.New("broken on purpose")
 }
 
 // TestRefusedChanges: what a link does not allow is refused before anything is sent.

@@ -16,11 +16,11 @@ import (
 // orphaned is a pattern of the holders that does not find what a holder needs to be written.
 type orphaned struct{ refuses bool }
 
-func (o *orphaned) Attach(driver.Host[department]) (driver.Implementation[department], error) {
-	return driver.Implementation[department]{Name: "orphaned", Rows: o.rows}, nil
+func (o *orphaned) Attach(driver.Host, *department) (driver.Implementation, error) {
+	return driver.Implementation{Name: "orphaned", Rows: o.rows}, nil
 }
 
-func (o *orphaned) rows(context.Context, []*driver.Change[department]) ([]driver.RowOperation, error) {
+func (o *orphaned) rows(context.Context, []*driver.Change) ([]driver.RowOperation, error) {
 	if o.refuses {
 		return nil, &tables.Error{Pattern: "orphaned", Kind: tables.ErrNotFound, Err: errors.New("the parent is not there")}
 	}

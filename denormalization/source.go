@@ -9,26 +9,27 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // source is the pattern of a link's sources.
-type source[S, H any] struct{ *relation[S, H] }
+type source[S any] struct{ *relation }
 
 // sourceEnd is the source pattern together with its repository.
-type sourceEnd[S, H any] struct {
-	*relation[S, H]
-	host driver.Host[S]
+type sourceEnd struct {
+	*relation
+	host driver.Host
 }
 
-func (s sourceEnd[S, H]) ready() (*linked[S, H], error) { return s.relation.ready(s.host, nil) }
+func (end sourceEnd) ready() (*linked, error) { return end.relation.ready(end.host, nil) }
 
 // Attach implements patterns.Pattern; NewRepository of the sources calls it.
-func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], error) {
-	end := sourceEnd[S, H]{s.relation, host}
-	implementation := driver.Implementation[S]{Name: s.name, Binding: &s.ofSource, Prior: end.prior,
-		Audit: &driver.Audit[S]{Expected: end.facts, List: end.held, Read: driver.ReadEach(end.read)}}
+func (s source[S]) Attach(host driver.Host, _ *S) (driver.Implementation, error) {
+	end := sourceEnd{s.relation, host}
+	implementation := driver.Implementation{Name: s.name, Binding: &s.ofSource, Prior: end.prior,
+		Audit: &driver.Audit{Expected: end.facts, List: end.held, Read: driver.ReadEach(end.read)}}
 	if s.inPartition {
 		implementation.Companions, implementation.Audit.Remove = end.companions, end.remove
 	} else {
@@ -44,8 +45,8 @@ func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], err
 }
 
 // prior returns the keys of a source's holders. It returns none if holdersOf fails.
-func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error) {
-	l, err := s.ready()
+func (end sourceEnd) prior(entity any, _ tables.Properties) ([]string, error) {
+	l, err := end.ready()
 	if err != nil {
 		return nil, nil // each change of the source returns the error later
 	}
@@ -62,9 +63,9 @@ func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error)
 
 // touched returns the keys of the holders that a change concerns: now are the holders that the source will
 // name, and before those that it no longer names.
-func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, err error) {
+func (r *linked) touched(c *driver.Change) (now, before []tables.Key, err error) {
 	if c.Kind != driver.ChangeDelete {
-		if now, err = s.holdersOf(c.Entity); err != nil {
+		if now, err = r.holdersOf(c.Entity); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -90,13 +91,13 @@ const allHolders = "*"
 const newlyNamed = "\tnew"
 
 // outsideKeys is for links made by New. It returns the holders that a change concerns.
-func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]string, error) {
-	l, err := s.ready()
+func (end sourceEnd) outsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
+	l, err := end.ready()
 	if err != nil || c.Kind == driver.ChangeTouch {
 		return nil, err // a touch does not change the source, so no copy changes
 	}
 	places := []string{allHolders}
-	if s.link.Find == nil {
+	if end.link.Find == nil {
 		now, before, err := l.touched(c)
 		if err != nil {
 			return nil, err
@@ -104,7 +105,7 @@ func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]
 		places = placesOf(c, now, before)
 	}
 	if len(places) > 0 && c.Kind != driver.ChangeDelete {
-		if _, err := s.copyOf(c.Entity); err != nil {
+		if _, err := end.copyOf(c.Entity); err != nil {
 			return nil, err
 		}
 	}
@@ -112,7 +113,7 @@ func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]
 }
 
 // placesOf returns the keys of holders in the form that an intent stores.
-func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
+func placesOf(c *driver.Change, now, before []tables.Key) []string {
 	had := map[string]bool{}
 	for _, place := range c.Prior {
 		had[place] = true
@@ -133,8 +134,8 @@ func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
 
 // reconcile is for links made by New. If a holder cannot be written, it continues with the others. At the end
 // it returns the first error, so that the intent is retried.
-func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[S]) error {
-	l, err := s.ready()
+func (end sourceEnd) reconcile(ctx context.Context, r *driver.Reconciliation) error {
+	l, err := end.ready()
 	if err != nil {
 		return err
 	}
@@ -162,11 +163,11 @@ func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 
 // companions is for links made by NewInPartition: it stages the holders of a source. It also writes holders
 // that are already correct, except for a touch, so that a concurrent writer that has read one before fails.
-func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x *tables.Transaction) error {
-	if isBy(ctx, byHolder, s.relation) {
+func (end sourceEnd) companions(ctx context.Context, c *driver.Change, x *tables.Transaction) error {
+	if isBy(ctx, byHolder, end.relation) {
 		return nil // a holder's change writes the source unchanged
 	}
-	l, err := s.ready()
+	l, err := end.ready()
 	if err != nil {
 		return err
 	}
@@ -183,29 +184,29 @@ func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x 
 }
 
 // stage stages one holder, if it exists and must be written.
-func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables.Transaction, key tables.Key, names bool) error {
-	holder, err := s.holders.GetIn(ctx, x, key)
+func (r *linked) stage(ctx context.Context, c *driver.Change, x *tables.Transaction, key tables.Key, names bool) error {
+	holder, err := r.holders.GetIn(ctx, x, key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	changed, err := s.bring(holder, c.Key, c.Entity, names)
+	changed, err := r.bring(holder, c.Key, c.Entity, names)
 	if err != nil {
 		return fmt.Errorf("the holder (%q, %q): %w", key.Partition, key.Row, err)
 	}
 	if !changed && (!names || c.Kind == driver.ChangeTouch) {
 		return nil
 	}
-	s.holders.Stage(by(ctx, bySource, s.relation), driver.ChangeReplace, x, holder)
+	r.holders.Stage(by(ctx, bySource, r.relation), driver.ChangeReplace, x, holder)
 	return nil
 }
 
 // remove implements Audit.Remove for links made by NewInPartition. Requests: 2, and those of wanted; 2 more
 // for each conflict.
-func (s sourceEnd[S, H]) remove(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
-	l, err := s.ready()
+func (end sourceEnd) remove(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+	l, err := end.ready()
 	if err != nil {
 		return err
 	}
@@ -213,8 +214,8 @@ func (s sourceEnd[S, H]) remove(ctx context.Context, place string, entity tables
 	if err != nil {
 		return err
 	}
-	_, err = l.holders.Update(by(ctx, bySource, s.relation), key, func(holder *H) error {
-		if !s.holds(holder, entity) {
+	_, err = l.holders.Update(by(ctx, bySource, end.relation), key, func(holder any) error {
+		if !end.holds(holder, entity) {
 			return errCorrect
 		}
 		belongs, err := wanted(ctx)
@@ -224,7 +225,7 @@ func (s sourceEnd[S, H]) remove(ctx context.Context, place string, entity tables
 		if belongs {
 			return errCorrect
 		}
-		return unlessChanged(s.bring(holder, entity, nil, false))
+		return unlessChanged(end.bring(holder, entity, nil, false))
 	})
 	return passed(err)
 }
@@ -251,7 +252,7 @@ func passed(err error) error {
 
 // facts implements Audit.Expected for sources. With Find it returns none, since a source does not know its
 // holders; then held compares each holder with its source.
-func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
+func (end sourceEnd) facts(source any) ([]driver.Fact, error) {
 	s, err := end.ready()
 	if err != nil {
 		return nil, err
@@ -275,14 +276,14 @@ func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
 // returns none, the audit reports each of them as a copy that no source requires. It keeps all sources that it
 // reads in memory. Requests: 1 for each page of the holders' table; with Find 1 more for each source to which a
 // holder refers.
-func (end sourceEnd[S, H]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (end sourceEnd) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		s, err := end.ready()
 		if err != nil {
 			yield(driver.Fact{}, err)
 			return
 		}
-		seen := map[tables.Key]*S{}
+		seen := map[tables.Key]any{}
 		for holder, err := range s.scan(ctx, scope) {
 			if err != nil {
 				yield(driver.Fact{}, err)
@@ -311,38 +312,38 @@ func (end sourceEnd[S, H]) held(ctx context.Context, scope driver.Scope) iter.Se
 }
 
 // scan yields the holders that may have copies of sources in the scope.
-func (s *linked[S, H]) scan(ctx context.Context, scope driver.Scope) iter.Seq2[*H, error] {
-	query := s.holders.Query()
-	if scope.Partitions != nil && s.inPartition {
-		return query.AllPartitions(ctx, scope.Partitions, nil)
+func (r *linked) scan(ctx context.Context, scope driver.Scope) iter.Seq2[any, error] {
+	query := core.Query(r.holders.Query())
+	if scope.Partitions != nil && r.inPartition {
+		return query.AllPartitions(ctx, scope.Partitions, core.Parallel{})
 	}
-	return query.AllowTableScan().AllParallel(ctx, &tables.ParallelOptions[H]{Unordered: true})
+	return query.AllowTableScan().AllParallel(ctx, core.Parallel{Unordered: true})
 }
 
 // fact returns the fact that a holder has a copy of a source.
-func (s *linked[S, H]) fact(holder *H, source tables.Key) driver.Fact {
-	digest, err := s.digest(holder)
-	return driver.Fact{Place: driver.JoinKey(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
+func (r *linked) fact(holder any, source tables.Key) driver.Fact {
+	digest, err := r.digest(holder)
+	return driver.Fact{Place: driver.JoinKey(r.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
 }
 
 // isWrong reports whether a holder's copy differs from the source to which it refers. seen has the sources that
 // were read before; the value is nil for a source that does not exist.
-func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, holder *H, key tables.Key) (bool, error) {
+func (r *linked) isWrong(ctx context.Context, seen map[tables.Key]any, holder any, key tables.Key) (bool, error) {
 	source, known := seen[key]
 	if !known && checkKey(key) == nil {
 		var err error
-		if source, err = s.read(ctx, key); err != nil {
+		if source, err = r.read(ctx, key); err != nil {
 			return false, err
 		}
 		seen[key] = source
 	}
-	right, err := s.isAsAsked(holder, key, source, s.names(source, s.holders.MetaOf(holder).Key()))
+	right, err := r.isAsAsked(holder, key, source, r.names(source, r.holders.MetaOf(holder).Key()))
 	return !right, err
 }
 
 // read implements Audit.Read for sources: it returns the fact of the copy in a holder. With Find, it returns
 // only that of a wrong copy.
-func (end sourceEnd[S, H]) read(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+func (end sourceEnd) read(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	key, err := driver.SplitKey(place)
 	s, readyErr := end.ready()
 	if err = errors.Join(err, readyErr); err != nil {
@@ -363,20 +364,20 @@ func (end sourceEnd[S, H]) read(ctx context.Context, place string, entity tables
 	if s.link.Find == nil {
 		return fact, true, nil
 	}
-	wrong, err := s.isWrong(ctx, map[tables.Key]*S{}, holder, source)
+	wrong, err := s.isWrong(ctx, map[tables.Key]any{}, holder, source)
 	return fact, wrong, err
 }
 
 // readMissing is read for a holder that does not exist. It returns the fact that the source requires, since a
 // holder that does not exist counts as correct.
-func (s *linked[S, H]) readMissing(ctx context.Context, holder, entity tables.Key) (driver.Fact, bool, error) {
-	if s.link.Find != nil {
+func (r *linked) readMissing(ctx context.Context, holder, entity tables.Key) (driver.Fact, bool, error) {
+	if r.link.Find != nil {
 		return driver.Fact{}, false, nil
 	}
-	source, err := s.read(ctx, entity)
-	if err != nil || !s.names(source, holder) {
+	source, err := r.read(ctx, entity)
+	if err != nil || !r.names(source, holder) {
 		return driver.Fact{}, false, err
 	}
-	digest, err := s.copyOf(source)
+	digest, err := r.copyOf(source)
 	return driver.Fact{Place: driver.JoinKey(holder), Entity: entity, Digest: digest}, err == nil, err
 }

@@ -37,7 +37,7 @@ func TestAttaching(t *testing.T) {
 		assert.ErrorIs(t, repository(encryption.New[employee]("encryption", registry, nil)), tables.ErrWiring, "registry: %s", what)
 	}
 	transform := loader(t, nil).Transform
-	if _, err := transform.Store(t.Context(), &driver.Change[anything]{Kind: driver.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != transform.RefusesMerge.Error() {
+	if _, err := transform.Store(t.Context(), &driver.Change{Kind: driver.ChangeMerge, Key: aKey}, nil); err == nil || err.Error() != transform.RefusesMerge.Error() {
 		t.Errorf("a merge that comes all the same: %v", err)
 	}
 	type stamp struct {

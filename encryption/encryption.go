@@ -56,7 +56,7 @@ type Encryption[T any] struct {
 	name       string
 	registry   *Registry
 	options    Options
-	repository driver.Binding[T]
+	repository driver.Binding
 }
 
 // New makes the pattern. It encrypts the properties whose field has the tag
@@ -74,12 +74,12 @@ func New[T any](name string, registry *Registry, options *Options) *Encryption[T
 }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (e *Encryption[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (e *Encryption[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	c, err := e.cipherOf(host)
-	return driver.Implementation[T]{Name: e.name, Binding: &e.repository, Pattern: c,
-		Fits: func(all []driver.Implementation[T]) error { return fits(c, all) },
-		Transform: &driver.Transform[T]{Stage: driver.StageEncrypt, Load: c.load, Filterable: c.filterable, RefusesMerge: errMerge, Protects: c.protects,
-			Store: func(ctx context.Context, change *driver.Change[T], p tables.Properties) (tables.Properties, error) {
+	return driver.Implementation{Name: e.name, Binding: &e.repository, Pattern: c,
+		Fits: func(all []*driver.Implementation) error { return c.fits(host.PropertyNames(), all) },
+		Transform: &driver.Transform{Stage: driver.StageEncrypt, Load: c.load, Filterable: c.filterable, RefusesMerge: errMerge, Protects: c.protects,
+			Store: func(ctx context.Context, change *driver.Change, p tables.Properties) (tables.Properties, error) {
 				if change.Kind == driver.ChangeMerge {
 					return nil, errMerge
 				}
@@ -98,7 +98,7 @@ type rowCipher struct {
 }
 
 // cipherOf makes the rowCipher of a repository. It fails if the options do not fit the type.
-func (e *Encryption[T]) cipherOf(host driver.Host[T]) (*rowCipher, error) {
+func (e *Encryption[T]) cipherOf(host driver.Host) (*rowCipher, error) {
 	c := &rowCipher{registry: e.registry, options: e.options, table: host.Table()}
 	switch {
 	case e.registry == nil || e.registry.state == nil:
@@ -134,8 +134,8 @@ func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
 }
 
 // fits refuses a second encryption, patterns that move an encrypted property out of the row before it can be
-// encrypted, and an unsigned property of which a pattern requires that it is signed.
-func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
+// encrypted, and an unsigned property of which a pattern requires that it is signed. known lists the type's properties.
+func (c *rowCipher) fits(known []string, all []*driver.Implementation) error {
 	for _, p := range all {
 		if i := slices.IndexFunc(p.Seals, c.unsigned); i >= 0 {
 			return fmt.Errorf("property %s is in Options.Unsigned, but pattern %q requires that it is signed; remove it from the list", p.Seals[i], p.Name)
@@ -144,11 +144,7 @@ func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
 			return fmt.Errorf("pattern %q already encrypts these entities; give a repository only one Encryption", p.Name)
 		}
 	}
-	codec, err := tables.NewCodec[T]()
-	if err != nil {
-		return err
-	}
-	names := slices.Concat(c.tagged, codec.PropertyNames())
+	names := slices.Concat(c.tagged, known)
 	for _, p := range all {
 		if p.Transform == nil || p.Transform.Stage != driver.StageSpill || p.Transform.Filterable == nil {
 			continue

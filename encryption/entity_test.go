@@ -116,7 +116,7 @@ func TestEveryValue(t *testing.T) {
 			p.Set(string(rune('A'+i)), v)
 		}
 		key := tables.Key{Partition: rapid.String().Draw(t, "partition"), Row: rapid.String().Draw(t, "row")}
-		stored := assert.Must[tables.Properties](t)(e.Store(background(), &driver.Change[anything]{Key: key}, p))
+		stored := assert.Must[tables.Properties](t)(e.Store(background(), &driver.Change{Key: key}, p))
 		read, err := e.Load(background(), allOf(key), stored)
 		if err != nil || len(read) != len(p) {
 			t.Fatalf("%v, %d properties", err, len(read))
@@ -132,7 +132,7 @@ func TestPadding(t *testing.T) {
 	padded := loader(t, &encryption.Options{Padding: 64})
 	sizes := map[int]bool{}
 	for n := range 63 {
-		stored := harness.Must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
+		stored := harness.Must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
 		b, _ := stored.Get("A").Bytes()
 		sizes[len(b)] = true
 		read := harness.Must[tables.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))

@@ -124,7 +124,7 @@ func TestGolden(t *testing.T) {
 	if err != nil || string(plain) != g.Plain {
 		t.Errorf("the stream is %q, %v", plain, err)
 	}
-	for _, property := range harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change[anything]{Key: aKey, Entity: &anything{}}, want)) {
+	for _, property := range harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: aKey, Entity: &anything{}}, want)) {
 		if b, binary := property.Value.Bytes(); binary {
 			if before := unhex(t, g.Row[property.Name]); len(b) != len(before) || !bytes.Equal(b[:24], before[:24]) {
 				t.Errorf("%s is written in %d bytes that begin with %x, was written in %d that begin with %x", property.Name, len(b), b[:24], len(before), before[:24])
@@ -171,7 +171,7 @@ func writeGolden(t *testing.T) {
 	for name, value := range g.Signed {
 		plain = append(plain, text(name, value))
 	}
-	for _, p := range harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change[anything]{Key: aKey, Entity: &anything{}}, plain)) {
+	for _, p := range harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: aKey, Entity: &anything{}}, plain)) {
 		if b, binary := p.Value.Bytes(); binary {
 			g.Row[p.Name] = hex.EncodeToString(b)
 		}

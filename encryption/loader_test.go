@@ -16,7 +16,7 @@ var aKey = tables.Key{Partition: "Sales", Row: "empid_000223"}
 // attached is an encryption of a repository of anything, for tests that call Store and Load themselves, many times. A
 // resolver of its own chooses A to H.
 type attached struct {
-	*driver.Transform[anything]
+	*driver.Transform
 	*encryption.Encryption[anything]
 	*world
 	table *tables.Table
@@ -47,7 +47,7 @@ func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, other
 }
 
 // transformOf is the transform of a repository's encryption.
-func transformOf[T any](r *patterns.Repository[T]) *driver.Transform[T] {
+func transformOf[T any](r *patterns.Repository[T]) *driver.Transform {
 	for _, p := range patterns.HostOf(r).Patterns() {
 		if p.Name == "encryption" {
 			return p.Transform
@@ -59,7 +59,7 @@ func transformOf[T any](r *patterns.Repository[T]) *driver.Transform[T] {
 // stored encrypts properties for a key.
 func (a attached) stored(t testing.TB, key tables.Key, p ...tables.Property) tables.Properties {
 	t.Helper()
-	return harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change[anything]{Key: key}, p))
+	return harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: key}, p))
 }
 
 func text(name, s string) tables.Property {

@@ -269,8 +269,8 @@ func TestFoundEndsReencrypt(t *testing.T) {
 // watching is a pattern that notes the kinds of the changes that it sees.
 type watching struct{ kinds []driver.ChangeKind }
 
-func (x *watching) Attach(driver.Host[employee]) (driver.Implementation[employee], error) {
-	return driver.Implementation[employee]{Name: "watching", Companions: func(_ context.Context, c *driver.Change[employee], _ *tables.Transaction) error {
+func (x *watching) Attach(driver.Host, *employee) (driver.Implementation, error) {
+	return driver.Implementation{Name: "watching", Companions: func(_ context.Context, c *driver.Change, _ *tables.Transaction) error {
 		x.kinds = append(x.kinds, c.Kind)
 		return nil
 	}}, nil

@@ -53,7 +53,7 @@ func TestCache(t *testing.T) {
 	a := loaderIn(t, w, "Employees", nil)
 
 	store := func(ctx context.Context) error {
-		_, err := a.Store(ctx, &driver.Change[anything]{Key: aKey}, tables.Properties{text("A", "1")})
+		_, err := a.Store(ctx, &driver.Change{Key: aKey}, tables.Properties{text("A", "1")})
 		return err
 	}
 	giveUp, cancel := context.WithCancel(t.Context())

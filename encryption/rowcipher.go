@@ -52,7 +52,7 @@ func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []locat
 
 // copiesOf lists the rows that hold copies of the entity. It ignores the error of a key function that refuses the entity, because the
 // repository then refuses the whole change.
-func copiesOf[T any](host driver.Host[T], change *driver.Change[T]) (copies []location) {
+func copiesOf(host driver.Host, change *driver.Change) (copies []location) {
 	if change.Entity == nil {
 		return nil
 	}

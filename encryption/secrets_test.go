@@ -72,7 +72,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("%v %+v %#v", local, registry, beacon), "REDACTED REDACTED REDACTED", "printed")
 	for _, err := range []error{
 		assert.Err(a.Load(t.Context(), allOf(aKey), tables.Properties{text("A", "078-05-1120")})),
-		assert.Err(a.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
+		assert.Err(a.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "P", Value: tables.Binary([]byte("TPE\x01078-05-1120"))}})),
 		assert.Err(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: raw})),
 		assert.Err(encryption.NewLocalKey("x", raw[:9])),
 	} {

@@ -22,7 +22,7 @@ type Outbox[T any] struct {
 	name       string
 	handle     func(ctx context.Context, c Commit[T]) error
 	options    OutboxOptions
-	repository driver.Binding[T]
+	repository driver.Binding
 	turns      sharedlocks.Locks // one lock for each entity, so that the calls of this process do not compete for the lock row
 }
 
@@ -97,12 +97,12 @@ func OnCommit[T any](name string, handle func(ctx context.Context, c Commit[T]) 
 }
 
 // Attach implements patterns.Pattern.
-func (o *Outbox[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (o *Outbox[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	if o.handle == nil {
-		return driver.Implementation[T]{Name: o.name}, errors.New("OnCommit was given a nil handler; give it a function")
+		return driver.Implementation{Name: o.name}, errors.New("OnCommit was given a nil handler; give it a function")
 	}
-	return driver.Implementation[T]{Name: o.name, Binding: &o.repository, Pattern: o, Last: true, Intents: IntentQueue(nil), OutsideKeys: o.namePrior,
-		Reconcile: func(ctx context.Context, all []*driver.Reconciliation[T]) error {
+	return driver.Implementation{Name: o.name, Binding: &o.repository, Pattern: o, Last: true, Intents: IntentQueue(nil), OutsideKeys: o.namePrior,
+		Reconcile: func(ctx context.Context, all []*driver.Reconciliation) error {
 			o.reconcile(ctx, host, all)
 			return nil
 		}}, nil
@@ -114,7 +114,7 @@ const unknownPrior = "-"
 
 // namePrior puts the entity's write ID from before the change into the intent. As long as the stored entity has
 // this write ID, the change is not committed.
-func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change[T]) ([]string, error) {
+func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change) ([]string, error) {
 	switch {
 	case c.Kind == driver.ChangeTouch, c.Rewritten, c.Kind == driver.ChangeDelete && !o.options.Deletes:
 		return nil, nil
@@ -128,7 +128,7 @@ func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change[T]) ([]string,
 const callsAtOnce = 8
 
 // reconcile calls the handler for the entities of a change set.
-func (o *Outbox[T]) reconcile(ctx context.Context, host driver.Host[T], all []*driver.Reconciliation[T]) {
+func (o *Outbox[T]) reconcile(ctx context.Context, host driver.Host, all []*driver.Reconciliation) {
 	if len(all) == 1 {
 		all[0].Err = o.reconcileOne(ctx, host, all[0])
 		return
@@ -146,7 +146,7 @@ func (o *Outbox[T]) reconcile(ctx context.Context, host driver.Host[T], all []*d
 }
 
 // reconcileOne calls the handler for one entity, unless its change is known not to be committed.
-func (o *Outbox[T]) reconcileOne(ctx context.Context, host driver.Host[T], r *driver.Reconciliation[T]) error {
+func (o *Outbox[T]) reconcileOne(ctx context.Context, host driver.Host, r *driver.Reconciliation) error {
 	if r.NotCommitted || r.Entity != nil && host.MetaOf(r.Entity).WriteID() == r.Keys[0] {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (o *Outbox[T]) reconcileOne(ctx context.Context, host driver.Host[T], r *dr
 	if o.options.Ordered {
 		return o.inTurn(ctx, host, c)
 	}
-	return o.callWith(ctx, c, r.Entity)
+	return o.callWith(ctx, c, driver.As[T](r.Entity))
 }
 
 // callWith calls the handler with a copy of the entity.
@@ -202,7 +202,7 @@ func (e *callError) As(target any) bool {
 }
 
 // inTurn acquires the entity's lock, reads the entity and calls the handler with it.
-func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host[T], c Commit[T]) error {
+func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host, c Commit[T]) error {
 	turn := turnKey{&o.turns, c.Key}
 	if ctx.Value(turn) != nil {
 		return &tables.Error{Op: "Reconcile", Table: host.Table().Name(), Key: c.Key, Pattern: o.name, Kind: tables.ErrConflict,
@@ -218,7 +218,7 @@ func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host[T], c Commit[T]
 	if err := lock.acquire(ctx, host.Table(), c.ID); err != nil {
 		return err
 	}
-	entity, err := host.Get(ctx, c.Key)
+	entity, err := driver.Got[T](host.Get(ctx, c.Key))
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return err
 	}

@@ -73,7 +73,7 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 // that does not fit the type. Requests: 1 for each.
 func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (found map[tables.Key]any, problems []error, err error) {
 	found = make(map[tables.Key]any, len(keys))
-	for v, err := range t.host().GetMany(ctx, keys, nil) {
+	for v, err := range t.host().GetMany(ctx, keys, 0) {
 		switch e, _ := errors.AsType[*tables.Error](err); {
 		case e != nil && e.OfRow:
 			problems = append(problems, err)
@@ -88,12 +88,12 @@ func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (found map[ta
 
 // remove deletes an entity that was read as this type.
 func (t *Type[T]) remove(ctx context.Context, v any) error {
-	return t.host().Apply(ctx, driver.ChangeDelete, v.(*T), nil)
+	return t.host().Apply(ctx, driver.ChangeDelete, v, nil)
 }
 
 // merge changes an entity through its repository. change gets a bag with the properties of the Go type. Requests: 1 to 3.
 func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
-	v, err := t.host().Get(ctx, key)
+	v, err := driver.Got[T](t.host().Get(ctx, key))
 	if err != nil {
 		return err
 	}

@@ -187,8 +187,8 @@ const spreadMark = " spread"
 var errReadOnly = errors.New("the registry cannot write an entity; write it through the repository of its type")
 
 // Attach implements patterns.Pattern.
-func (f firstRows) Attach(driver.Host[row]) (driver.Implementation[row], error) {
-	return driver.Implementation[row]{Name: "any type", Layout: &driver.Layout{
+func (f firstRows) Attach(driver.Host, *row) (driver.Implementation, error) {
+	return driver.Implementation{Name: "any type", Layout: &driver.Layout{
 		Split: func(tables.Properties) (*driver.LaidOut, error) { return nil, errReadOnly },
 		// The result says that the row is one of several, so that it cannot be written alone.
 		Versions: func(string) ([]string, error) { return []string{""}, nil },

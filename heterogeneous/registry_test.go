@@ -128,9 +128,9 @@ type report struct {
 // rot is a pattern that rewrites a property.
 type rot[T any] struct{}
 
-func (r rot[T]) Attach(driver.Host[T]) (driver.Implementation[T], error) {
-	return driver.Implementation[T]{Name: "rot", Transform: &driver.Transform[T]{Stage: driver.StageSpill,
-		Store: func(_ context.Context, _ *driver.Change[T], p tables.Properties) (tables.Properties, error) {
+func (r rot[T]) Attach(driver.Host, *T) (driver.Implementation, error) {
+	return driver.Implementation{Name: "rot", Transform: &driver.Transform{Stage: driver.StageSpill,
+		Store: func(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
 			return r.turn(p)
 		},
 		Load: func(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {

@@ -33,7 +33,7 @@ type Type[T any] struct {
 	strip   bool  // T has no field EntityType, so reads remove the property
 	beside  beside
 
-	repository driver.Binding[T]
+	repository driver.Binding
 }
 
 // beside describes the patterns of the type's repository.
@@ -83,9 +83,9 @@ func (t *Type[T]) oldest() int { return t.tag.version - len(t.options.Steps) }
 func (t *Type[T]) String() string { return t.tag.String() }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
-	implementation := driver.Implementation[T]{Name: typeName, Binding: &t.repository, Prior: storedTag[T], Fits: t.fits,
-		Transform: &driver.Transform[T]{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas}}
+func (t *Type[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
+	implementation := driver.Implementation{Name: typeName, Binding: &t.repository, Prior: storedTag, Fits: t.fits,
+		Transform: &driver.Transform{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas}}
 	if !t.options.ByKey {
 		implementation.Seals = []string{EntityType} // whoever could change it would choose the steps that upgrade the entity
 	}
@@ -99,7 +99,7 @@ func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) 
 }
 
 // fits notes what the repository's patterns do, and refuses one that would hide EntityType.
-func (t *Type[T]) fits(all []driver.Implementation[T]) error {
+func (t *Type[T]) fits(all []*driver.Implementation) error {
 	b := beside{none: len(all) == 1}
 	for _, p := range all {
 		if p.Layout != nil {
@@ -123,7 +123,7 @@ func (t *Type[T]) fits(all []driver.Implementation[T]) error {
 }
 
 // host returns the repository, or nil if the type was not given to one.
-func (t *Type[T]) host() driver.Host[T] {
+func (t *Type[T]) host() driver.Host {
 	host, _ := t.repository.Host("", typeName)
 	return host
 }
@@ -146,7 +146,7 @@ func (t *Type[T]) everyVersionHas(property string) bool {
 }
 
 // storedTag returns the stored EntityType, the prior state of an entity.
-func storedTag[T any](_ *T, stored tables.Properties) ([]string, error) {
+func storedTag(_ any, stored tables.Properties) ([]string, error) {
 	text, ok := stored.Get(EntityType).Text()
 	if !ok {
 		return nil, nil
@@ -156,7 +156,7 @@ func storedTag[T any](_ *T, stored tables.Properties) ([]string, error) {
 
 // store adds EntityType. A merge into an entity of an older version replaces the whole row: otherwise properties that the steps
 // remove would be read as properties of the current version.
-func (t *Type[T]) store(_ context.Context, c *driver.Change[T], p tables.Properties) (tables.Properties, error) {
+func (t *Type[T]) store(_ context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
 	if t.options.ByKey {
 		return p, nil
 	}
@@ -176,12 +176,12 @@ func (t *Type[T]) store(_ context.Context, c *driver.Change[T], p tables.Propert
 
 // merged returns the properties after a merge into an entity of an older version: the stored properties,
 // upgraded, and the merged properties.
-func (t *Type[T]) merged(c *driver.Change[T]) (tables.Properties, error) {
+func (t *Type[T]) merged(c *driver.Change) (tables.Properties, error) {
 	stored, err := t.upgraded(c.Key, c.MergeWhole())
 	if err != nil {
 		return nil, err
 	}
-	now, err := t.codec.Encode(c.Entity)
+	now, err := t.codec.Encode(driver.As[T](c.Entity))
 	for _, p := range now {
 		stored.Set(p.Name, p.Value)
 	}

@@ -172,7 +172,7 @@ type opened[T any] struct {
 
 // reachesOut reports whether a repository that staysWithin has accepted has effects outside of the entity's partition.
 func reachesOut[T any](repo *patterns.Repository[T]) bool {
-	return slices.ContainsFunc(patterns.HostOf(repo).Patterns(), func(p driver.Implementation[T]) bool { return p.Outside != nil })
+	return slices.ContainsFunc(patterns.HostOf(repo).Patterns(), func(p *driver.Implementation) bool { return p.Outside != nil })
 }
 
 // staysWithin refuses patterns that store outside of the table, since Drop would not remove that. It cannot know

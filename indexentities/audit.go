@@ -15,10 +15,10 @@ import (
 )
 
 // prior returns the lists that contain the entity before a change.
-func (x *inPartition[T]) prior(v *T, _ tables.Properties) ([]string, error) { return x.stored(v), nil }
+func (x *inPartition) prior(v any, _ tables.Properties) ([]string, error) { return x.stored(v), nil }
 
 // after returns the lists to which an entity belongs after a change.
-func (x *inPartition[T]) after(change *driver.Change[T]) ([]string, error) {
+func (x *inPartition) after(change *driver.Change) ([]string, error) {
 	if change.Kind == driver.ChangeDelete {
 		return nil, nil
 	}
@@ -31,7 +31,7 @@ func minus(a, b []string) []string {
 }
 
 // wanted returns the facts that an entity requires: the entity is in the list of each of its values.
-func (x *inPartition[T]) wanted(v *T) ([]driver.Fact, error) {
+func (x *inPartition) wanted(v any) ([]driver.Fact, error) {
 	places, err := x.places(v)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (x *inPartition[T]) wanted(v *T) ([]driver.Fact, error) {
 }
 
 // heldBy returns the fact that a list holds an entity, or that the list cannot be read; otherwise held is false.
-func (x *inPartition[T]) heldBy(l *readList, place string, entity tables.Key) (fact driver.Fact, held bool) {
+func (x *inPartition) heldBy(l *readList, place string, entity tables.Key) (fact driver.Fact, held bool) {
 	fact = driver.Fact{Place: place, Entity: entity, Err: l.err}
 	if l.err != nil {
 		return fact, true
@@ -62,7 +62,7 @@ func (x *inPartition[T]) heldBy(l *readList, place string, entity tables.Key) (f
 }
 
 // facts yields the facts for those ids of a list that are in the scope.
-func (x *inPartition[T]) facts(place string, ids []string, scope driver.Scope) iter.Seq[driver.Fact] {
+func (x *inPartition) facts(place string, ids []string, scope driver.Scope) iter.Seq[driver.Fact] {
 	return func(yield func(driver.Fact) bool) {
 		for _, id := range ids {
 			key, err := x.keyOf(place, id)
@@ -79,7 +79,7 @@ func (x *inPartition[T]) facts(place string, ids []string, scope driver.Scope) i
 
 // readLists implements Audit.Read. It reads each list once. For an entity in a damaged list, it returns a Fact with
 // an Err. Requests: 1 for each list.
-func (x *inPartition[T]) readLists(ctx context.Context, asked []driver.Fact) ([]*driver.Fact, error) {
+func (x *inPartition) readLists(ctx context.Context, asked []driver.Fact) ([]*driver.Fact, error) {
 	found := make([]*driver.Fact, len(asked))
 	at := map[string]int{} // indexes of places
 	var places []driver.Fact
@@ -117,7 +117,7 @@ type readList struct {
 }
 
 // held yields a fact for each key in the lists, row by row, in no order. Requests: those of Query.AllParallel of the lists.
-func (x *inPartition[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *inPartition) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		lists, err := x.rows()
 		if err != nil {
@@ -147,7 +147,7 @@ func (x *inPartition[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2
 }
 
 // queries returns queries for all lists that can contain an entity of the scope.
-func (x *inPartition[T]) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
+func (x *inPartition) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	all := table.Entities().Query().Rows(compoundkey.All().Under(x.definition.Name))
 	if scope.Partitions == nil {
 		return []tables.Query[tables.Entity]{all.AllowTableScan()}
@@ -164,7 +164,7 @@ const attempts = 10
 
 // removeEntity implements Audit.Remove: it removes an entity from a list unless wanted says that the entity belongs to it.
 // Requests: 2, and those of wanted; 2 more for each conflict.
-func (x *inPartition[T]) removeEntity(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+func (x *inPartition) removeEntity(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	stored, err := x.rows()
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (x *inPartition[T]) removeEntity(ctx context.Context, place string, entity 
 		if belongs, err := wanted(ctx); err != nil || belongs {
 			return err
 		}
-		member := driver.NewReconciliation(x.definition.Name, driver.Reconciliation[T]{Key: entity, Keys: []string{place}})
+		member := driver.NewReconciliation(x.definition.Name, driver.Reconciliation{Key: entity, Keys: []string{place}})
 		err = member.Write(ctx, place, stored.table, operations...)
 		if !errors.Is(err, tables.ErrConflict) {
 			return x.failed("Remove", err)

@@ -55,8 +55,8 @@ func TestTwentyWriters(t *testing.T) {
 // hook is a pattern that calls a function when a change is planned, after the lists were read.
 type hook struct{ planned func() }
 
-func (h *hook) Attach(driver.Host[employee]) (driver.Implementation[employee], error) {
-	return driver.Implementation[employee]{Name: "hook", Rows: func(context.Context, []*driver.Change[employee]) ([]driver.RowOperation, error) {
+func (h *hook) Attach(driver.Host, *employee) (driver.Implementation, error) {
+	return driver.Implementation{Name: "hook", Rows: func(context.Context, []*driver.Change) ([]driver.RowOperation, error) {
 		h.planned()
 		return nil, nil
 	}}, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -25,7 +26,7 @@ func (x *Index[T]) Keys(ctx context.Context, value compoundkey.Part) ([]tables.K
 }
 
 // some returns keys of a list that are after a key, nil for all, at most so many, 0 for all.
-func (x *index[T]) some(ctx context.Context, op, place string, after *tables.Key, most int) ([]tables.Key, error) {
+func (x *index) some(ctx context.Context, op, place string, after *tables.Key, most int) ([]tables.Key, error) {
 	keys := []tables.Key{}
 	for key, err := range x.shelves.keys(ctx, place, after, most) {
 		if err != nil {
@@ -99,22 +100,22 @@ func ofRow(err error) bool {
 }
 
 // follow yields the entities of a list that still belong to it.
-func (x *index[T]) follow(ctx context.Context, place string, keys []tables.Key, options *FindOptions) iter.Seq2[*T, error] {
+func (x *Index[T]) follow(ctx context.Context, place string, keys []tables.Key, options *FindOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		host, err := x.definition.Host("Find")
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		var parallel tables.ParallelOptions[T]
+		concurrency := 0
 		if options != nil {
-			parallel.Concurrency = options.Concurrency
+			concurrency = options.Concurrency
 		}
-		for v, err := range host.GetMany(ctx, keys, &parallel) {
+		for v, err := range host.GetMany(ctx, keys, concurrency) {
 			if err == nil && !slices.Contains(x.stored(v), place) {
 				continue
 			}
-			if !yield(v, err) {
+			if !yield(driver.As[T](v), err) {
 				return
 			}
 		}
@@ -170,7 +171,7 @@ type pageToken struct {
 const tokenVersion = 1
 
 // parseToken returns the key after which a page begins, nil for the first page.
-func (x *index[T]) parseToken(place, token string) (*tables.Key, error) {
+func (x *index) parseToken(place, token string) (*tables.Key, error) {
 	if token == "" {
 		return nil, nil
 	}
@@ -187,7 +188,7 @@ func (x *index[T]) parseToken(place, token string) (*tables.Key, error) {
 }
 
 // fingerprint returns a hash that identifies a list.
-func (x *index[T]) fingerprint(place string) string {
+func (x *index) fingerprint(place string) string {
 	return continuation.Hash("%q %q", x.definition.Name, place)
 }
 

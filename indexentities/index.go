@@ -18,7 +18,7 @@ import (
 // given. Before NewRepository has returned, its reads return tables.ErrWiring. An index with groups, such as one in the
 // partition, is read in the group that In chooses; an index without groups is read as it is.
 type Index[T any] struct {
-	*index[T]
+	*index
 	group *string // the group that In has chosen, nil for none
 }
 
@@ -37,7 +37,7 @@ type Options[T any] struct {
 func (x *Index[T]) In(group string) *Index[T] { return &Index[T]{x.index, &group} }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (x *Index[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	implementation, err := x.attach(host)
 	if x.group != nil {
 		err = keyindex.ErrInGroup(*x.group)
@@ -46,15 +46,15 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 }
 
 // index is an index without the group that a caller reads.
-type index[T any] struct {
-	definition keyindex.Index[T]
+type index struct {
+	definition *keyindex.Index
 	shelves    shelves
-	attach     func(driver.Host[T]) (driver.Implementation[T], error)
+	attach     func(driver.Host) (driver.Implementation, error)
 }
 
-func newIndex[T any, K compoundkey.OneOrMany](name string, value func(*T) K, options *Options[T]) index[T] {
+func newIndex[T any, K compoundkey.OneOrMany](name string, value func(*T) K, options *Options[T]) index {
 	options = cmp.Or(options, &Options[T]{})
-	return index[T]{definition: keyindex.New(name, value, keyindex.Groups[T]{Of: options.Group, ByPartition: options.ByPartition})}
+	return index{definition: keyindex.New(name, value, options.Group, options.ByPartition)}
 }
 
 // shelves store the lists. A place names one list: in the partition it is the key of the list's first row, elsewhere what the keys of its rows begin with.
@@ -68,7 +68,7 @@ type shelves interface {
 }
 
 // places returns the lists to which an entity belongs, without duplicates.
-func (x *index[T]) places(v *T) ([]string, error) {
+func (x *index) places(v any) ([]string, error) {
 	host, err := x.definition.Host("Places")
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (x *index[T]) places(v *T) ([]string, error) {
 
 // stored returns the lists to which a stored entity belongs; none for nil. If a place cannot be computed, the entity was
 // never written with this index, so it is in no list.
-func (x *index[T]) stored(v *T) []string {
+func (x *index) stored(v any) []string {
 	if v == nil {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (x *index[T]) stored(v *T) []string {
 }
 
 // failed returns err with the operation that the user called and the index's name.
-func (x *index[T]) failed(op string, err error) error {
+func (x *index) failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}

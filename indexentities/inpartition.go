@@ -12,32 +12,32 @@ import (
 )
 
 // inPartition stores the lists in rows of the entities' own partition.
-type inPartition[T any] struct{ index[T] }
+type inPartition struct{ index }
 
 // NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. Its groups are the
 // partitions: each read begins with In. name is the beginning of the lists' row keys: ASCII letters, digits, '-' and
 // '.'. value must be pure. value returns one value, or several, for example the entity's tags; repeated values count
 // once. It returns the zero Part for an entity that is in no list. NewRepository reports invalid arguments.
 func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *Index[T] {
-	x := &inPartition[T]{newIndex(name, value, &Options[T]{ByPartition: true})}
+	x := &inPartition{newIndex(name, value, &Options[T]{ByPartition: true})}
 	x.shelves, x.attach = x, x.attachTo
 	return &Index[T]{index: &x.index}
 }
 
-func (x *inPartition[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], error) {
+func (x *inPartition) attachTo(host driver.Host) (driver.Implementation, error) {
 	implementation, err := x.definition.Attach(host)
 	if err == nil {
 		err = driver.CheckApart("the index", x.definition.Name, host.Rows())
 	}
 	implementation.Prior, implementation.Rows = x.prior, x.contribute
-	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists, Remove: x.removeEntity}
+	implementation.Audit = &driver.Audit{Expected: x.wanted, List: x.held, Read: x.readLists, Remove: x.removeEntity}
 	return implementation, err
 }
 
 // contribute returns the operations on the lists' rows. It reads once each list that contains an entity before or
 // after its change. A list that an entity enters is written even if it already contains the entity, so that a
 // concurrent Repair detects the write.
-func (x *inPartition[T]) contribute(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
+func (x *inPartition) contribute(ctx context.Context, changes []*driver.Change) ([]driver.RowOperation, error) {
 	rows, err := x.rows()
 	if err != nil {
 		return nil, err
@@ -98,11 +98,11 @@ func checkSize(operations []driver.RowOperation) error {
 	return nil
 }
 
-func (x *inPartition[T]) place(group string, value compoundkey.Part) (string, error) {
+func (x *inPartition) place(group string, value compoundkey.Part) (string, error) {
 	return rowPlace(group, compoundkey.Join(x.definition.Name, value))
 }
 
-func (x *inPartition[T]) rows() (rowLists, error) {
+func (x *inPartition) rows() (rowLists, error) {
 	host, err := x.definition.Host("Rows")
 	if err != nil {
 		return rowLists{}, err
@@ -111,7 +111,7 @@ func (x *inPartition[T]) rows() (rowLists, error) {
 }
 
 // load returns the sorted ids of a list; none if the list does not exist.
-func (x *inPartition[T]) load(ctx context.Context, place string) ([]string, error) {
+func (x *inPartition) load(ctx context.Context, place string) ([]string, error) {
 	lists, err := x.rows()
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (x *inPartition[T]) load(ctx context.Context, place string) ([]string, erro
 	return l.ids(), nil
 }
 
-func (x *inPartition[T]) keys(ctx context.Context, place string, after *tables.Key, _ int) iter.Seq2[tables.Key, error] {
+func (x *inPartition) keys(ctx context.Context, place string, after *tables.Key, _ int) iter.Seq2[tables.Key, error] {
 	return func(yield func(tables.Key, error) bool) {
 		ids, err := x.load(ctx, place)
 		if err != nil {
@@ -143,14 +143,14 @@ func (x *inPartition[T]) keys(ctx context.Context, place string, after *tables.K
 }
 
 // idOf returns the id of an entity in a list; keyOf is its inverse.
-func (x *inPartition[T]) idOf(entity tables.Key) string { return entity.Row }
+func (x *inPartition) idOf(entity tables.Key) string { return entity.Row }
 
-func (x *inPartition[T]) keyOf(place, id string) (tables.Key, error) {
+func (x *inPartition) keyOf(place, id string) (tables.Key, error) {
 	list, err := driver.SplitKey(place)
 	return tables.Key{Partition: list.Partition, Row: id}, err
 }
 
-func (x *inPartition[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
+func (x *inPartition) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		lists, err := x.rows()
 		if err != nil {

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // inTable stores a list as one row for each of its keys, in partitions of their own.
-type inTable[T any] struct {
-	index[T]
+type inTable struct {
+	index
 	table *tables.Table // nil for the entities' own table
 }
 
@@ -23,21 +24,21 @@ type inTable[T any] struct {
 // value returns one value, or several, for example the entity's tags; repeated values count once. It returns the zero
 // Part for an entity that is in no list. NewRepository reports invalid arguments.
 func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *Index[T] {
-	x := &inTable[T]{newIndex(name, value, options), table}
+	x := &inTable{newIndex(name, value, options), table}
 	x.shelves, x.attach = x, x.attachTo
 	return &Index[T]{index: &x.index}
 }
 
-func (x *inTable[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], error) {
+func (x *inTable) attachTo(host driver.Host) (driver.Implementation, error) {
 	implementation, err := x.definition.Attach(host)
-	implementation.Outside = &driver.Outside[T]{Table: x.table,
+	implementation.Outside = &driver.Outside{Table: x.table,
 		Owns:   func(key tables.Key) bool { return x.definition.Owns(key.Partition) },
-		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf(v)) }}
+		Copies: func(v any) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf(v)) }}
 	return implementation, err
 }
 
 // copies returns a row without properties for each value of an entity.
-func (x *inTable[T]) copies(v *T, entity tables.Key) ([]driver.OutsideCopy, error) {
+func (x *inTable) copies(v any, entity tables.Key) ([]driver.OutsideCopy, error) {
 	places, err := x.places(v)
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func suffix(entity tables.Key) string {
 }
 
 // place returns what the keys of a value's rows begin with.
-func (x *inTable[T]) place(group string, value compoundkey.Part) (string, error) {
+func (x *inTable) place(group string, value compoundkey.Part) (string, error) {
 	return rowPlace(x.definition.Partition(group), compoundkey.Join("", value, compoundkey.String("")))
 }
 
@@ -69,7 +70,7 @@ const (
 	behind     = "`" // sorts after the separator
 )
 
-func (x *inTable[T]) keys(ctx context.Context, place string, after *tables.Key, want int) iter.Seq2[tables.Key, error] {
+func (x *inTable) keys(ctx context.Context, place string, after *tables.Key, want int) iter.Seq2[tables.Key, error] {
 	return func(yield func(tables.Key, error) bool) {
 		list, err := driver.SplitKey(place)
 		if err != nil {
@@ -91,7 +92,7 @@ func (x *inTable[T]) keys(ctx context.Context, place string, after *tables.Key, 
 	}
 }
 
-func (x *inTable[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
+func (x *inTable) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
 	return grouped(func(yield func(Value, error) bool) {
 		for m, err := range x.members(ctx, x.definition.Partition(group), of, 0) {
 			value := strings.TrimSuffix(strings.TrimSuffix(m.row, separator+suffix(m.entity)), terminator)
@@ -110,14 +111,14 @@ type member struct {
 
 // members yields the rows of a partition in a span, in the order of their keys. It asks the service for pages of so many rows, 0 for the most.
 // Requests: 1 for each page, and 1 for each marked row.
-func (x *inTable[T]) members(ctx context.Context, partition string, span compoundkey.Span, size int) iter.Seq2[member, error] {
+func (x *inTable) members(ctx context.Context, partition string, span compoundkey.Span, size int) iter.Seq2[member, error] {
 	return func(yield func(member, error) bool) {
 		host, err := x.definition.Host("Members")
 		if err != nil {
 			yield(member{}, err)
 			return
 		}
-		q := host.OutsideCopies(x.table, span, []string{}).Partition(partition).Select("PartitionKey", "RowKey")
+		q := core.Query(host.OutsideCopies(x.table, span, []string{})).Partition(partition).Select("PartitionKey", "RowKey")
 		if size > 0 {
 			q = q.PageSize(min(size, tables.MaxPageSize))
 		}

@@ -26,7 +26,7 @@ type cost struct {
 // mostReconciled is the maximum number of entities that Rebuild reconciles under one intent.
 const mostReconciled = 250
 
-func newCost[T any](all []driver.Implementation[T]) *cost {
+func newCost(all []*driver.Implementation) *cost {
 	c := &cost{pageSize: tables.MaxPageSize, perSet: tables.MaxTransactionOperations, sets: map[string]int64{}, outside: map[spot]int64{}, lists: map[spot]bool{}}
 	copies := int64(0)
 	for _, p := range all {

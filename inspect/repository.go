@@ -48,8 +48,8 @@ func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *
 // repositoryJudge implements judge for Repository.
 type repositoryJudge[T any] struct {
 	*typeJudge[T]
-	host     driver.Host[T]
-	patterns []driver.Implementation[T]
+	host     driver.Host
+	patterns []*driver.Implementation
 	sealed   bool // a pattern transforms entities, so that only the repository can read them
 	prices   Prices
 

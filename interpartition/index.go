@@ -19,13 +19,13 @@ import (
 // Before NewRepository has returned, its reads return tables.ErrWiring. An index with groups, by Options.Group
 // or Options.ByPartition, is read in the group that In chooses; an index without groups is read as it is.
 type Index[T any] struct {
-	*declaration[T]
+	*declaration
 	group *string // the group that In has chosen, nil for none
 }
 
 // declaration is what an index and its groups share.
-type declaration[T any] struct {
-	index  keyindex.Index[T]
+type declaration struct {
+	index  *keyindex.Index
 	table  *tables.Table
 	unique bool
 	spread int
@@ -77,7 +77,7 @@ func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, optio
 	if options == nil {
 		options = &Options[T]{}
 	}
-	x := &declaration[T]{index: keyindex.New(name, key, keyindex.Groups[T]{Of: options.Group, ByPartition: options.ByPartition}), table: options.Table,
+	x := &declaration{index: keyindex.New(name, key, options.Group, options.ByPartition), table: options.Table,
 		unique: options.Unique, spread: options.Spread}
 	x.index.Project = slices.Clone(options.Project)
 	return &Index[T]{declaration: x}
@@ -88,7 +88,7 @@ func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, optio
 func (x *Index[T]) In(group string) *Index[T] { return &Index[T]{x.declaration, &group} }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (x *Index[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	implementation, err := x.index.Attach(host)
 	if x.group != nil {
 		err = keyindex.ErrInGroup(*x.group)
@@ -96,14 +96,14 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	if err == nil && (x.spread < 0 || x.spread > maxSpread) {
 		err = fmt.Errorf("Options.Spread is %d; set it to a number of partitions, at most %d", x.spread, maxSpread)
 	}
-	implementation.Outside = &driver.Outside[T]{Table: x.table,
+	implementation.Outside = &driver.Outside{Table: x.table,
 		Owns:   func(key tables.Key) bool { return x.index.Owns(key.Partition) },
-		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}
+		Copies: func(v any) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}
 	return implementation, err
 }
 
 // copies returns the rows of an entity: one for each of its keys. keyOf is Host.KeyOf.
-func (x *declaration[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy, error) {
+func (x *declaration) copies(v any, keyOf func(any) tables.Key) ([]driver.OutsideCopy, error) {
 	group, of := x.index.GroupOf(v, keyOf), keyOf(v)
 	var copies []driver.OutsideCopy
 	for _, part := range x.index.KeysOf(v) {
@@ -120,10 +120,10 @@ func (x *declaration[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.Outsi
 }
 
 // value returns an index key as text.
-func (x *declaration[T]) value(part compoundkey.Part) string { return compoundkey.Join("", part) }
+func (x *declaration) value(part compoundkey.Part) string { return compoundkey.Join("", part) }
 
 // row returns the row key of the copy of an entity under an index key.
-func (x *declaration[T]) row(part compoundkey.Part, of tables.Key) string {
+func (x *declaration) row(part compoundkey.Part, of tables.Key) string {
 	if x.unique {
 		return x.value(part)
 	}
@@ -131,7 +131,7 @@ func (x *declaration[T]) row(part compoundkey.Part, of tables.Key) string {
 }
 
 // partition returns the partition of an index key in a group.
-func (x *declaration[T]) partition(group string, part compoundkey.Part) string {
+func (x *declaration) partition(group string, part compoundkey.Part) string {
 	if x.spread <= 1 {
 		return x.index.Partition(group)
 	}
@@ -142,13 +142,13 @@ func (x *declaration[T]) partition(group string, part compoundkey.Part) string {
 }
 
 // share returns one of the partitions over which a group is spread.
-func (x *declaration[T]) share(group string, i int) string {
+func (x *declaration) share(group string, i int) string {
 	const digits = 2
 	return x.index.Partition(group, compoundkey.Int(i, digits))
 }
 
 // chosen returns the group that the caller wants to read, and the repository to which the index was given.
-func (x *Index[T]) chosen(op string) (string, driver.Host[T], error) {
+func (x *Index[T]) chosen(op string) (string, driver.Host, error) {
 	host, err := x.index.Host(op)
 	if err != nil {
 		return "", nil, err
@@ -158,7 +158,7 @@ func (x *Index[T]) chosen(op string) (string, driver.Host[T], error) {
 }
 
 // at returns the partition and the text of an index key that the caller wants to read, and the repository to which the index was given.
-func (x *Index[T]) at(op string, key compoundkey.Part) (at tables.Key, host driver.Host[T], err error) {
+func (x *Index[T]) at(op string, key compoundkey.Part) (at tables.Key, host driver.Host, err error) {
 	group, host, err := x.chosen(op)
 	if err != nil {
 		return at, nil, err
@@ -190,7 +190,7 @@ func (x *Index[T]) get(ctx context.Context, op string, key compoundkey.Part, kee
 		return nil, err
 	}
 	if x.unique {
-		return host.GetOutsideCopy(ctx, x.table, at, keep)
+		return driver.Got[T](host.GetOutsideCopy(ctx, x.table, at, keep))
 	}
 	for v, err := range x.sharing(ctx, host, at.Partition, key, keep, 1) {
 		return v, err
@@ -217,9 +217,9 @@ func (x *Index[T]) All(ctx context.Context, key compoundkey.Part) iter.Seq2[*T, 
 }
 
 // sharing yields the entities that share an index key.
-func (x *declaration[T]) sharing(ctx context.Context, host driver.Host[T], partition string, key compoundkey.Part, keep []string, pageSize int) iter.Seq2[*T, error] {
+func (x *Index[T]) sharing(ctx context.Context, host driver.Host, partition string, key compoundkey.Part, keep []string, pageSize int) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		for v, err := range host.OutsideCopies(x.table, compoundkey.Exactly(key), keep).Partition(partition).PageSize(pageSize).All(ctx) {
+		for v, err := range tables.Query[T](host.OutsideCopies(x.table, compoundkey.Exactly(key), keep)).Partition(partition).PageSize(pageSize).All(ctx) {
 			if err == nil && host.MetaOf(v).ReadRow() != x.row(key, host.MetaOf(v).Key()) {
 				continue // its key is a tuple that begins with this one
 			}
@@ -241,7 +241,7 @@ func (x *Index[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*
 			yield(nil, err)
 			return
 		}
-		query := host.OutsideCopies(x.table, span, x.index.Project)
+		query := tables.Query[T](host.OutsideCopies(x.table, span, x.index.Project))
 		if x.spread <= 1 {
 			query.Partition(x.index.Partition(group)).All(ctx)(yield)
 			return
@@ -266,7 +266,7 @@ func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	if err != nil {
 		return driver.FailedQuery[T](err)
 	}
-	query := host.OutsideCopies(x.table, span, x.index.Project)
+	query := tables.Query[T](host.OutsideCopies(x.table, span, x.index.Project))
 	if x.index.Groups.Any() && x.group == nil {
 		return query.Where(x.index.InGroups())
 	}

@@ -14,7 +14,7 @@ import (
 // Index is a secondary index of entities of type T, within their partitions. It belongs to the one Repository to which it
 // was given. Before NewRepository has returned, its reads return tables.ErrWiring.
 type Index[T any] struct {
-	index keyindex.Index[T]
+	index *keyindex.Index
 }
 
 // Options are the options of NewIndex; nil is the same as the zero value.
@@ -31,7 +31,7 @@ type Options struct {
 // key belongs to one entity of its partition, so if values repeat, such as last names, end the key with the entity's
 // id. NewRepository reports an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options) *Index[T] {
-	x := &Index[T]{keyindex.New(name, key, keyindex.Groups[T]{})}
+	x := &Index[T]{keyindex.New(name, key, nil, false)}
 	if options != nil {
 		x.index.Project = slices.Clone(options.Project)
 	}
@@ -39,7 +39,7 @@ func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, optio
 }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (x *Index[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	implementation, err := x.index.Attach(host)
 	if err == nil {
 		err = driver.CheckApart("the index", x.index.Name, host.Rows())
@@ -49,7 +49,7 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 }
 
 // copies returns the rows of an entity: one for each of its keys.
-func (x *Index[T]) copies(v *T) ([]driver.Copy, error) {
+func (x *Index[T]) copies(v any) ([]driver.Copy, error) {
 	var copies []driver.Copy
 	for _, part := range x.index.KeysOf(v) {
 		rowKey, err := compoundkey.Encode(x.index.Name, part)
@@ -75,7 +75,7 @@ func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	if err != nil {
 		return driver.FailedQuery[T](err)
 	}
-	return host.Copies(x.rows(span), x.index.Project)
+	return tables.Query[T](host.Copies(x.rows(span), x.index.Project))
 }
 
 // View is an index in one partition.
@@ -87,24 +87,24 @@ type View[T any] struct {
 // Get reads the copy under an index key. It returns tables.ErrNotFound if there is none. key has the form that
 // the key function returns, such as compoundkey.String(email). Requests: 1.
 func (v View[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) {
-	x := &v.index.index
+	x := v.index.index
 	host, err := x.Host("Get")
 	if err != nil {
 		return nil, err
 	}
-	return host.GetCopy(ctx, tables.Key{Partition: v.partition, Row: compoundkey.Join(x.Name, key)}, x.Project)
+	return driver.Got[T](host.GetCopy(ctx, tables.Key{Partition: v.partition, Row: compoundkey.Join(x.Name, key)}, x.Project))
 }
 
 // GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns the
 // entity as the second read found it, and tables.ErrNotFound if there is no copy or the entity was deleted
 // meanwhile. Requests: 2.
 func (v View[T]) GetFull(ctx context.Context, key compoundkey.Part) (*T, error) {
-	x := &v.index.index
+	x := v.index.index
 	host, err := x.Host("GetFull")
 	if err != nil {
 		return nil, err
 	}
-	return host.GetPrimary(ctx, tables.Key{Partition: v.partition, Row: compoundkey.Join(x.Name, key)})
+	return driver.Got[T](host.GetPrimary(ctx, tables.Key{Partition: v.partition, Row: compoundkey.Join(x.Name, key)}))
 }
 
 // Range yields the entities whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the
@@ -118,7 +118,7 @@ func (v View[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*T,
 			yield(nil, err)
 			return
 		}
-		host.Copies(v.index.rows(span), v.index.index.Project).Partition(v.partition).All(ctx)(yield)
+		tables.Query[T](host.Copies(v.index.rows(span), v.index.index.Project)).Partition(v.partition).All(ctx)(yield)
 	}
 }
 

@@ -27,11 +27,11 @@ import (
 // encrypting is a pattern that encrypts the photo.
 type encrypting struct{}
 
-func (encrypting) Attach(driver.Host[employee]) (driver.Implementation[employee], error) {
-	return driver.Implementation[employee]{Name: "secret", Transform: &driver.Transform[employee]{
+func (encrypting) Attach(driver.Host, *employee) (driver.Implementation, error) {
+	return driver.Implementation{Name: "secret", Transform: &driver.Transform{
 		Stage:      driver.StageEncrypt,
 		Filterable: func(property string) bool { return property != "Photo" },
-		Store: func(_ context.Context, _ *driver.Change[employee], p tables.Properties) (tables.Properties, error) {
+		Store: func(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
 			return p, nil
 		},
 		Load: func(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {

@@ -39,7 +39,7 @@ type placement struct {
 }
 
 // place decides how a change stores the value. v is the result of the codec.
-func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables.Value) (placement, error) {
+func (x *spill) place(ctx context.Context, change *driver.Change, v tables.Value) (placement, error) {
 	if x.form == streamForm {
 		return x.placeStream(ctx, change)
 	}
@@ -72,7 +72,7 @@ func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables
 }
 
 // placeStream is place for a Stream. It takes the Stream from the entity, since the codec's text does not contain the Stream's source.
-func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (placement, error) {
+func (x *spill) placeStream(ctx context.Context, change *driver.Change) (placement, error) {
 	holder := change.Entity
 	if change.Given != nil {
 		holder = change.Given // Entity of a merge is made of encoded properties, so only the caller's value has the Stream's source
@@ -95,7 +95,7 @@ func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (p
 	return placement{}, errs.Invalidf("Store", "property %s: %w", x.name, errReaderUsed)
 }
 
-func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s *Stream, src *source) (placement, error) {
+func (x *spill) placeSource(ctx context.Context, change *driver.Change, s *Stream, src *source) (placement, error) {
 	kind := cmp.Or(src.kind, x.options.ContentType)
 	if err := checkType(kind); err != nil {
 		return placement{}, errs.Invalidf("Store", "property %s: %w", x.name, err)
@@ -132,7 +132,7 @@ func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s 
 
 // placeCopy copies the content of a Stream into a new blob. The Stream's present blob belongs to another entity or an
 // earlier attempt, or Reseal or a changed Sealer replaces it.
-func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
+func (x *spill) placeCopy(change *driver.Change, s *Stream) placement {
 	from, home := s.c.ptr, s.c.home
 	if home == nil {
 		home = x.blobs
@@ -150,7 +150,7 @@ func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 }
 
 // keep returns the placement that keeps the entity's blob, or nil if the blob does not have this content and type.
-func (x *spill[T]) keep(ctx context.Context, change *driver.Change[T], data []byte, kind string) *placement {
+func (x *spill) keep(ctx context.Context, change *driver.Change, data []byte, kind string) *placement {
 	old := x.old(change)
 	if !x.keeps(ctx, old) || old.length != int64(len(data)) || old.contentType != kind {
 		return nil
@@ -162,7 +162,7 @@ func (x *spill[T]) keep(ctx context.Context, change *driver.Change[T], data []by
 }
 
 // old returns the pointer that the entity has before the change, nil if there is none.
-func (x *spill[T]) old(change *driver.Change[T]) *pointer {
+func (x *spill) old(change *driver.Change) *pointer {
 	for _, text := range change.Prior {
 		p, err := parsePointer(change.Key, text)
 		if err == nil && x.blobs.checkOwn("Store", change.Key, p.name) == nil { // do not keep or delete a blob that is not the entity's
@@ -172,12 +172,12 @@ func (x *spill[T]) old(change *driver.Change[T]) *pointer {
 	return nil
 }
 
-func (x *spill[T]) newPlacement(change *driver.Change[T], length int64, kind string) placement {
+func (x *spill) newPlacement(change *driver.Change, length int64, kind string) placement {
 	return placement{where: newBlob, pointer: &pointer{of: change.Key, name: entityPrefix(x.blobs.prefix, change.Key) + change.ID, length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
 }
 
 // upload stores a value in its blob. From then on, the deadline for the change's transaction runs.
-func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l placement) (*pointer, error) {
+func (x *spill) upload(ctx context.Context, change *driver.Change, l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
 		return nil, errs.Wiringf("Store", "", "property %s: the change has no intent on a queue, whose lease would limit its time; open the table with Store.Table", x.name)
 	}
@@ -205,7 +205,7 @@ func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l place
 }
 
 // outsideKeys names the blob that the change replaces and the blob that it creates.
-func (x *spill[T]) outsideKeys(ctx context.Context, change *driver.Change[T]) ([]string, error) {
+func (x *spill) outsideKeys(ctx context.Context, change *driver.Change) ([]string, error) {
 	old := x.old(change)
 	if change.Kind == driver.ChangeDelete {
 		if old == nil {
@@ -236,7 +236,7 @@ func (x *spill[T]) outsideKeys(ctx context.Context, change *driver.Change[T]) ([
 }
 
 // prior returns the stored pointer and, for a sealed []byte or string, the hash of its content, which keep compares.
-func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
+func (x *spill) prior(entity any, p tables.Properties) ([]string, error) {
 	if x.field != nil && entity != nil {
 		x.bind(x.field(entity))
 	}
@@ -261,7 +261,7 @@ func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 // twice, no later change points at it. For a name that no blob of the entity can have, reconcile returns an error, so
 // the message ends on the poison queue. Requests: 1 for each blob to delete; 2 in a worker, for a Stream, and in
 // Discard, since no response has shown that the blob is the entity's.
-func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
+func (x *spill) reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	const op = "Reconcile"
 	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))
 	if err != nil {

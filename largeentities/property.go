@@ -27,7 +27,7 @@ type Property[T any] struct {
 	streams    bool
 	container  *container.Client
 	options    Options
-	repository driver.Binding[T]
+	repository driver.Binding
 }
 
 // NewProperty makes the pattern for a property whose field is a []byte, a string, or of another type that is
@@ -50,11 +50,11 @@ func NewStream[T any](name string, field func(*T) *Stream, c *container.Client, 
 }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (p *Property[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (p *Property[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	s, err := p.spillOf(host)
-	return driver.Implementation[T]{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []driver.Container{blobstorage.Resource(p.container)}, Intents: eventual.IntentQueue(nil), Fits: s.fits,
+	return driver.Implementation{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []driver.Container{blobstorage.Resource(p.container)}, Intents: eventual.IntentQueue(nil), Fits: s.fits,
 		Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile),
-		Transform: &driver.Transform[T]{Stage: driver.StageSpill, Store: s.store, Load: s.load, Streams: p.streams,
+		Transform: &driver.Transform{Stage: driver.StageSpill, Store: s.store, Load: s.load, Streams: p.streams,
 			Filterable: func(property string) bool { return property != p.name }},
 	}, err
 }
@@ -74,13 +74,13 @@ func (p *Property[T]) Of(v *T) *Stream {
 
 // spill returns the state of the property in its repository, or tables.ErrWiring if the property was given to no
 // repository.
-func (p *Property[T]) spill(op string) (*spill[T], error) {
+func (p *Property[T]) spill(op string) (*spill, error) {
 	host, err := p.repository.Host(op, p.name)
 	if err != nil {
 		return nil, err
 	}
 	for _, attached := range host.Patterns() {
-		if s, ok := attached.Pattern.(*spill[T]); ok && attached.Binding == &p.repository {
+		if s, ok := attached.Pattern.(*spill); ok && attached.Binding == &p.repository {
 			return s, nil
 		}
 	}
@@ -88,20 +88,23 @@ func (p *Property[T]) spill(op string) (*spill[T], error) {
 }
 
 // spill is a Property attached to its repository.
-type spill[T any] struct {
-	host         driver.Host[T]
+type spill struct {
+	host         driver.Host
 	name         string
-	field        func(*T) *Stream // nil for a []byte or a string
+	field        func(any) *Stream // nil for a []byte or a string
 	blobs        *blobs
 	options      Options // with defaults filled in
-	codec        *tables.Codec[T]
+	codec        *core.Codec
 	form         form
 	pendingBlobs pendingBlobs
 }
 
 // spillOf attaches the property to a repository. It returns an error if the property does not fit the repository.
-func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
-	s = &spill[T]{host: host, name: p.name, field: p.field}
+func (p *Property[T]) spillOf(host driver.Host) (s *spill, err error) {
+	s = &spill{host: host, name: p.name}
+	if p.field != nil {
+		s.field = func(v any) *Stream { return p.field(driver.As[T](v)) }
+	}
 	switch {
 	case p.container == nil:
 		return s, errors.New("the container is nil; give one of blobstorage.Container, which needs an account with a blob endpoint")
@@ -114,7 +117,7 @@ func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 	if names := host.PropertyNames(); names != nil && !slices.Contains(names, p.name) {
 		return s, fmt.Errorf("%v has no property of this name; give the name under which the field is stored", reflect.TypeFor[T]())
 	}
-	if s.codec, err = tables.NewCodec[T](); err != nil {
+	if s.codec, err = core.CodecOf[T](); err != nil {
 		return s, err
 	}
 	if s.form, err = s.formOf(p.streams); err != nil {
@@ -130,7 +133,7 @@ func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 }
 
 // fits refuses a pattern that encrypts the property in the row: the value would be in plaintext in its blob.
-func (x *spill[T]) fits(all []driver.Implementation[T]) error {
+func (x *spill) fits(all []*driver.Implementation) error {
 	for _, p := range all {
 		if t := p.Transform; t != nil && t.Stage == driver.StageEncrypt && t.Filterable != nil && !t.Filterable(x.name) {
 			return fmt.Errorf("pattern %q encrypts it in the row, but its blob would be in plaintext; remove it from that pattern and set Options.Sealer", p.Name)
@@ -141,12 +144,12 @@ func (x *spill[T]) fits(all []driver.Implementation[T]) error {
 
 // formOf finds out how the field is declared, by what the codec decodes into it: only Edm.Binary into a []byte, only Edm.String into a
 // field stored as a string. It refuses a field that accepts both, such as a tables.Value, since there a pointer would look like a value.
-func (x *spill[T]) formOf(streams bool) (form, error) {
+func (x *spill) formOf(streams bool) (form, error) {
 	takes := func(v tables.Value) bool {
-		return x.codec.Decode(tables.Properties{{Name: x.name, Value: v}}, new(T)) == nil
+		return x.codec.Decode(tables.Properties{{Name: x.name, Value: v}}, x.codec.New()) == nil
 	}
 	if streams {
-		v := new(T)
+		v := x.codec.New()
 		err := x.codec.Decode(tables.Properties{{Name: x.name, Value: tables.String(inlineMark)}}, v)
 		if s := x.field(v); err != nil || s == nil || s.IsZero() {
 			return 0, errors.New("the function returns nil or the Stream of another field; return a pointer to the field of this property")
@@ -165,7 +168,7 @@ func (x *spill[T]) formOf(streams bool) (form, error) {
 }
 
 // bind lets a Stream that was read know where its blob is.
-func (x *spill[T]) bind(s *Stream) {
+func (x *spill) bind(s *Stream) {
 	if s != nil && s.c != nil && s.c.ptr != nil && s.c.home == nil {
 		bound := *s.c
 		bound.home = x.blobs
@@ -174,7 +177,7 @@ func (x *spill[T]) bind(s *Stream) {
 }
 
 // store puts a large value into a blob, and a pointer to it into the property.
-func (x *spill[T]) store(ctx context.Context, change *driver.Change[T], p tables.Properties) (tables.Properties, error) {
+func (x *spill) store(ctx context.Context, change *driver.Change, p tables.Properties) (tables.Properties, error) {
 	if !p.Has(x.name) {
 		return p, nil
 	}
@@ -206,7 +209,7 @@ func (x *spill[T]) store(ctx context.Context, change *driver.Change[T], p tables
 }
 
 // load replaces the pointer in the property by the value from the blob.
-func (x *spill[T]) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
+func (x *spill) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	v := p.Get(x.name)
 	if g, _ := ctx.Value(pointerProbeKey{}).(*pointerProbe); g != nil {
 		g.note(x.name, of.Key, v)
@@ -237,7 +240,7 @@ func (x *spill[T]) load(ctx context.Context, of driver.Reading, p tables.Propert
 }
 
 // pointerIn returns the pointer in a row, nil for none. It returns tables.ErrGarbled if the pointer is to a blob of another entity.
-func (x *spill[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointer, error) {
+func (x *spill) pointerIn(op string, key tables.Key, v tables.Value) (*pointer, error) {
 	ptr, err := x.form.read(key, v)
 	if err != nil {
 		return nil, garbled(op, "", "property %s: %w", x.name, err)
@@ -249,7 +252,7 @@ func (x *spill[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointe
 }
 
 // loaded returns the value that the codec decodes in place of the stored value.
-func (x *spill[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (tables.Value, error) {
+func (x *spill) loaded(ctx context.Context, v tables.Value, ptr *pointer) (tables.Value, error) {
 	if err := x.blobs.checkSealed(ptr); err != nil {
 		return v, garbled("Load", "", "property %s: %w", x.name, err)
 	}

@@ -135,11 +135,11 @@ const (
 )
 
 // token makes the token of a marker. It names the property's prefix, so that openToken refuses the token of another property.
-func (x *spill[T]) token(marker string) string {
+func (x *spill) token(marker string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{tokenMark, x.blobs.prefix, marker}, tokenSeparator)))
 }
 
-func (x *spill[T]) openToken(token string) (marker string, err error) {
+func (x *spill) openToken(token string) (marker string, err error) {
 	if token == "" {
 		return "", nil
 	}
@@ -164,7 +164,7 @@ type candidate struct {
 
 // sweepPage examines a page of blobs; now is the time of its listing. An entity's blobs follow each other in the listing, so sweepPage
 // keeps what it has read of the last entity.
-func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
+func (x *spill) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
 	var last struct {
 		key          tables.Key
 		known        bool
@@ -222,7 +222,7 @@ func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*conta
 
 // ofOther reports whether the table has an entity under a key under which the repository finds none: then another
 // repository of the table may have stored the blob. A row that the library has added to an entity is none. Requests: 1.
-func (x *spill[T]) ofOther(ctx context.Context, key tables.Key) (bool, error) {
+func (x *spill) ofOther(ctx context.Context, key tables.Key) (bool, error) {
 	row, err := (*core.Table)(x.host.Table()).Get(ctx, "Sweep", key, map[string]int{})
 	switch {
 	case errors.Is(err, tables.ErrNotFound):
@@ -234,7 +234,7 @@ func (x *spill[T]) ofOther(ctx context.Context, key tables.Key) (bool, error) {
 }
 
 // candidateOf returns a listed blob as a candidate. ok is false if it does not belong to the property.
-func (x *spill[T]) candidateOf(item *container.BlobItem) (c candidate, ok bool) {
+func (x *spill) candidateOf(item *container.BlobItem) (c candidate, ok bool) {
 	if item.Name == nil || item.Properties == nil || item.Properties.LastModified == nil || item.Properties.ETag == nil {
 		return c, false
 	}
@@ -251,7 +251,7 @@ func (x *spill[T]) candidateOf(item *container.BlobItem) (c candidate, ok bool) 
 }
 
 // sweepOne deletes a blob at which neither its entity nor a copy of the entity points.
-func (x *spill[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, found bool, report *SweepReport) error {
+func (x *spill) sweepOne(ctx context.Context, o SweepOptions, c candidate, found bool, report *SweepReport) error {
 	if found {
 		held, err := x.heldOutside(ctx, c)
 		if err != nil {
@@ -279,8 +279,8 @@ func (x *spill[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, fo
 
 // heldOutside reports whether a copy of the entity in another partition points at the blob. It reads the entity, without its blobs, to
 // compute the keys of its copies. Requests: 1, and 1 for each copy.
-func (x *spill[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
-	contributing := slices.DeleteFunc(x.host.Patterns(), func(p driver.Implementation[T]) bool { return p.Outside == nil })
+func (x *spill) heldOutside(ctx context.Context, c candidate) (bool, error) {
+	contributing := slices.DeleteFunc(x.host.Patterns(), func(p *driver.Implementation) bool { return p.Outside == nil })
 	if len(contributing) == 0 {
 		return false, nil
 	}
@@ -332,7 +332,7 @@ func (g *pointerProbe) note(property string, key tables.Key, v tables.Value) {
 // probe returns the pointer that a row has now, nil for none; found is false if the row does not exist, or has
 // another entity. The parameter read is a function that reads the row. probe ignores errors in decoding the row's
 // other properties.
-func (x *spill[T]) probe(ctx context.Context, key tables.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
+func (x *spill) probe(ctx context.Context, key tables.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
 	g := &pointerProbe{key: key, seen: map[string]tables.Value{}}
 	err = read(context.WithValue(ctx, pointerProbeKey{}, g))
 	v, seen := g.seen[x.name]
@@ -352,7 +352,7 @@ func (x *spill[T]) probe(ctx context.Context, key tables.Key, read func(context.
 }
 
 // probeRow calls probe for the entity's own row. Requests: 1.
-func (x *spill[T]) probeRow(ctx context.Context, key tables.Key) (*pointer, bool, error) {
+func (x *spill) probeRow(ctx context.Context, key tables.Key) (*pointer, bool, error) {
 	return x.probe(ctx, key, func(ctx context.Context) error {
 		_, err := x.host.Get(ctx, key)
 		return err

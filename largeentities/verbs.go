@@ -78,13 +78,13 @@ func (p *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
 	if s.blobs.sealing == nil {
 		return errs.Wiringf(op, "", "property %s has no Options.Sealer; give it one", p.name)
 	}
-	_, err = s.host.Update(context.WithValue(ctx, resealKey{}, s), key, func(*T) error { return nil })
+	_, err = s.host.Update(context.WithValue(ctx, resealKey{}, s), key, func(any) error { return nil })
 	return err
 }
 
 // keeps reports whether a value that does not change stays in its blob. It is stored in a new blob if Reseal asks for
 // that, or if it was stored before Options.Sealer was set.
-func (x *spill[T]) keeps(ctx context.Context, old *pointer) bool {
+func (x *spill) keeps(ctx context.Context, old *pointer) bool {
 	return old != nil && ctx.Value(resealKey{}) != any(x) && old.sealed == (x.blobs.sealing != nil)
 }
 

@@ -47,7 +47,7 @@ type Schema[T any] struct {
 // Log stores entries newest first. T is a struct that embeds tables.Meta and Entry. A Log is safe for concurrent use.
 type Log[T any] struct {
 	repo   *patterns.Repository[T]
-	host   driver.Host[T]
+	host   driver.Host
 	codec  *tables.Codec[T]
 	schema Schema[T]
 	page   int // number of entries that followers read at once; tests set it lower

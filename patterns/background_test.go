@@ -231,6 +231,6 @@ func TestAsyncByPattern(t *testing.T) {
 // within is a pattern without effects outside.
 type within struct{}
 
-func (within) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "within", Copies: func(*person) ([]driver.Copy, error) { return nil, nil }}, nil
+func (within) Attach(driver.Host, *person) (driver.Implementation, error) {
+	return driver.Implementation{Name: "within", Copies: driver.Of(func(*person) ([]driver.Copy, error) { return nil, nil })}, nil
 }

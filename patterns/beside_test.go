@@ -88,7 +88,7 @@ func TestApplyAlong(t *testing.T) {
 		tables.Meta
 		PartitionKey, RowKey, Text string
 	}
-	open := func(table *tables.Table, name string) driver.Host[note] {
+	open := func(table *tables.Table, name string) driver.Host {
 		return patterns.HostOf(harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
 			Name: name, Rows: compoundkey.Starting(name), Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} }})))
 	}

@@ -38,7 +38,7 @@ func growing(t *testing.T, all *patterns.Repository[team], called func()) *scrip
 	return &scripted{companions: func(x *tables.Transaction) {
 		called()
 		teams := patterns.HostOf(all)
-		v, err := teams.GetIn(t.Context(), x, tables.Key{Partition: "red", Row: "team_red"})
+		v, err := driver.Got[team](teams.GetIn(t.Context(), x, tables.Key{Partition: "red", Row: "team_red"}))
 		if err != nil {
 			t.Error(err)
 			return
@@ -112,9 +112,9 @@ func TestCompanionsReadThroughTheSet(t *testing.T) {
 		host := patterns.HostOf(all)
 		get := host.Get
 		if through {
-			get = func(ctx context.Context, key tables.Key) (*team, error) { return host.GetIn(ctx, x, key) }
+			get = func(ctx context.Context, key tables.Key) (any, error) { return host.GetIn(ctx, x, key) }
 		}
-		v := harness.Must[*team](t)(get(ctx, red))
+		v := harness.Must[*team](t)(driver.Got[team](get(ctx, red)))
 		v.Size++
 		host.Stage(ctx, driver.ChangeReplace, x, v)
 	}}))

@@ -22,14 +22,14 @@ type completing struct {
 	strips  bool
 }
 
-func (c *completing) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
-	implementation, err := c.scripted.Attach(host)
+func (c *completing) Attach(host driver.Host, of *person) (driver.Implementation, error) {
+	implementation, err := c.scripted.Attach(host, of)
 	implementation.Complete = c.complete
 	return implementation, err
 }
 
-func (c *completing) complete(_ context.Context, change *driver.Change[person]) error {
-	v := change.Entity
+func (c *completing) complete(_ context.Context, change *driver.Change) error {
+	v := driver.As[person](change.Entity)
 	c.asked++
 	v.Name += "!"
 	if c.strips {

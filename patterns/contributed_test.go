@@ -24,15 +24,15 @@ type scripted struct {
 	companions func(x *tables.Transaction)
 }
 
-func (s *scripted) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "scripted",
-		Rows: func(context.Context, []*driver.Change[person]) ([]driver.RowOperation, error) {
+func (s *scripted) Attach(driver.Host, *person) (driver.Implementation, error) {
+	return driver.Implementation{Name: "scripted",
+		Rows: func(context.Context, []*driver.Change) ([]driver.RowOperation, error) {
 			if s.rows == nil {
 				return nil, nil
 			}
 			return s.rows(), nil
 		},
-		Companions: func(_ context.Context, _ *driver.Change[person], x *tables.Transaction) error {
+		Companions: func(_ context.Context, _ *driver.Change, x *tables.Transaction) error {
 			if s.companions != nil {
 				s.companions(x)
 			}
@@ -92,12 +92,12 @@ func TestContributionsAreChecked(t *testing.T) {
 // refusing is a pattern with effects outside that refuses an entity.
 type refusing struct{ scripted }
 
-func (r *refusing) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
-	implementation, err := r.scripted.Attach(host)
-	implementation.OutsideKeys = func(context.Context, *driver.Change[person]) ([]string, error) {
+func (r *refusing) Attach(host driver.Host, of *person) (driver.Implementation, error) {
+	implementation, err := r.scripted.Attach(host, of)
+	implementation.OutsideKeys = func(context.Context, *driver.Change) ([]string, error) {
 		return nil, errors.New("the entity has no place outside")
 	}
-	implementation.Reconcile = func(context.Context, []*driver.Reconciliation[person]) error { return nil }
+	implementation.Reconcile = func(context.Context, []*driver.Reconciliation) error { return nil }
 	return implementation, err
 }
 
@@ -124,10 +124,10 @@ func TestBulkOptionsAreChecked(t *testing.T) {
 // forgetful is a transformer that does not find what it needs to read an entity, such as a key.
 type forgetful struct{ err error }
 
-func (f *forgetful) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "forgetful", Transform: &driver.Transform[person]{
+func (f *forgetful) Attach(driver.Host, *person) (driver.Implementation, error) {
+	return driver.Implementation{Name: "forgetful", Transform: &driver.Transform{
 		Stage: driver.StageEncrypt,
-		Store: func(_ context.Context, _ *driver.Change[person], p tables.Properties) (tables.Properties, error) {
+		Store: func(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
 			return p, nil
 		},
 		Load: func(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {

@@ -16,9 +16,9 @@ import (
 // queueless has an effect outside of the partition, and names no queue for it.
 type queueless struct{}
 
-func (queueless) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "queueless", OutsideKeys: func(context.Context, *driver.Change[person]) ([]string, error) { return nil, nil },
-		Reconcile: driver.ReconcileEach(func(context.Context, *driver.Reconciliation[person]) error { return nil })}, nil
+func (queueless) Attach(driver.Host, *person) (driver.Implementation, error) {
+	return driver.Implementation{Name: "queueless", OutsideKeys: func(context.Context, *driver.Change) ([]string, error) { return nil, nil },
+		Reconcile: driver.ReconcileEach(func(context.Context, *driver.Reconciliation) error { return nil })}, nil
 }
 
 // TestPatternWithoutQueue: the author of a pattern, or the program, says where intents go.

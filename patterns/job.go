@@ -8,7 +8,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -114,8 +113,8 @@ type RewriteJob struct {
 // entities that cannot be read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change
 // set for each 100 rows of entities in the old form (50 with patterns that add rows or entities), and for each
 // entity that is written alone the requests of its write, plus 1 if the entity is read again.
-func Rewrite[T any](ctx context.Context, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
-	own, ok := of.(*host[T])
+func Rewrite(ctx context.Context, of driver.Host, job *RewriteJob, options *JobOptions) (tables.Report, error) {
+	own, ok := of.(host)
 	if !ok {
 		return tables.Report{}, errs.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
 	}
@@ -127,24 +126,17 @@ func Rewrite[T any](ctx context.Context, of driver.Host[T], job *RewriteJob, opt
 }
 
 // unattachedIn returns the patterns whose rows RemoveUnattached removes.
-func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]*engine.Pattern, error) {
-	var all []*engine.Pattern
-	for i, p := range patterns {
-		if fields.IsNil(p) {
-			return nil, fmt.Errorf("pattern number %d is nil; leave it out", i+1)
-		}
-		x, err := p.Attach(HostOf(r))
-		if err == nil && x.Binding != nil {
-			err = fill(x.Binding, nil) // with nil, fill only returns an error for a pattern that is attached to a repository
-		}
-		unattached := erased(&x, r.engine.Table)
-		if err == nil {
-			err = jobs.RefuseUnattached(r.engine, unattached, all)
-		}
+func unattachedIn(r *engine.Engine, patterns []attachment) ([]*driver.Implementation, error) {
+	var all []*driver.Implementation
+	for i := range patterns {
+		p, err := patterns[i].implementation(r, i)
 		if err != nil {
-			return nil, fmt.Errorf("pattern %s: %w", nameOf(x.Name, i, p), err)
+			return nil, err
 		}
-		all = append(all, unattached)
+		if err := jobs.RefuseUnattached(r, p, all); err != nil {
+			return nil, fmt.Errorf("pattern %s: %w", patterns[i].name(p.Name, i), err)
+		}
+		all = append(all, p)
 	}
 	if len(all) == 0 {
 		return nil, errors.New("no pattern is given; give those whose rows are to be removed, as they were declared")

@@ -20,8 +20,8 @@ type elsewhere struct {
 	copies func(*person) ([]driver.OutsideCopy, error)
 }
 
-func (x *elsewhere) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "elsewhere", Outside: &driver.Outside[person]{Table: x.table, Copies: x.copies}}, nil
+func (x *elsewhere) Attach(driver.Host, *person) (driver.Implementation, error) {
+	return driver.Implementation{Name: "elsewhere", Outside: &driver.Outside{Table: x.table, Copies: driver.Of(x.copies)}}, nil
 }
 
 // mailCopies are the copies of a person under her email.
@@ -176,12 +176,12 @@ type noting struct {
 	reported error
 }
 
-func (x *noting) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "noting", Reconcile: driver.ReconcileEach(x.reconcile),
-		OutsideKeys: func(context.Context, *driver.Change[person]) ([]string, error) { return []string{"named"}, nil }}, nil
+func (x *noting) Attach(driver.Host, *person) (driver.Implementation, error) {
+	return driver.Implementation{Name: "noting", Reconcile: driver.ReconcileEach(x.reconcile),
+		OutsideKeys: func(context.Context, *driver.Change) ([]string, error) { return []string{"named"}, nil }}, nil
 }
 
-func (x *noting) reconcile(ctx context.Context, r *driver.Reconciliation[person]) error {
+func (x *noting) reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	insert := func(row string) driver.RowOperation {
 		return driver.RowOperation{Verb: driver.InsertRow, Row: harness.Bag("notes", row, "note")}
 	}

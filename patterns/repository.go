@@ -2,8 +2,8 @@ package patterns
 
 import (
 	"context"
+	"fmt"
 	"iter"
-	"reflect"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/core"
@@ -58,17 +58,15 @@ type Schema[T any] struct {
 
 // Repository stores entities of one type with all their patterns. It plans every change with all its rows and writes
 // it in one entity group transaction. T is a struct that embeds Meta. A Repository is safe for concurrent use.
-type Repository[T any] struct {
-	engine   *engine.Engine
-	patterns []driver.Implementation[T]
-}
+type Repository[T any] struct{ engine *engine.Engine }
 
 // Pattern stores something that a Repository keeps consistent with its entities, such as the copies of an
 // index. Package driver documents how to implement one.
 type Pattern[T any] interface {
 	// Attach returns the pattern's Implementation. NewRepository calls it once. It makes no request and does not
-	// modify the pattern.
-	Attach(host driver.Host[T]) (driver.Implementation[T], error)
+	// modify the pattern. The second argument is nil: its type lets the compiler check that the pattern fits the
+	// repository's entities.
+	Attach(host driver.Host, of *T) (driver.Implementation, error)
 }
 
 // NewRepository returns a Repository with these patterns, and binds each pattern to it. A pattern belongs to
@@ -76,80 +74,75 @@ type Pattern[T any] interface {
 // Store.Table or Store.RunTimeTable has returned: the intents go to the store's queue. It returns ErrWiring for
 // an invalid schema, or for patterns that cannot be combined. Requests: 0.
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
+	schema := engine.Schema{Name: s.Name, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, MayName: s.MayName, MaxAttempts: s.MaxAttempts, OtherBuilds: s.OtherBuilds}
+	if s.Key != nil {
+		schema.Key = func(v any) tables.Key { return s.Key(v.(*T)) }
+	}
+	r, err := newEngine((*core.Table)(table), core.CodecOf[T], schema, attachments(attached))
+	if err != nil {
+		return nil, err
+	}
+	return &Repository[T]{r}, nil
+}
+
+// newEngine implements NewRepository, without T.
+func newEngine(table *core.Table, codecOf func() (*core.Codec, error), schema engine.Schema, attached []attachment) (*engine.Engine, error) {
 	const op = "NewRepository"
 	if table == nil {
 		return nil, errs.Wiringf(op, "", "the table is nil; open it with Store.Table")
 	}
 	if table.Account() == nil {
-		return nil, errs.Wiringf(op, "", "%w", (*core.Table)(table).Usable())
+		return nil, errs.Wiringf(op, "", "%w", table.Usable())
 	}
-	codec, err := tables.NewCodec[T]()
+	codec, err := codecOf()
 	if err != nil {
 		return nil, errs.Amend(err, func(e *tables.Error) { e.Op, e.Table = op, table.Name() })
 	}
-	key, err := s.keyOf((*core.Codec)(codec))
-	if err != nil {
-		return nil, errs.Wiringf(op, "", "Schema.Key is nil, and %w", err)
-	}
-	r := &Repository[T]{engine: &engine.Engine{Table: (*core.Table)(table), Codec: (*core.Codec)(codec), Names: codec.PropertyNames(),
-		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, MayName: s.MayName, MaxAttempts: s.MaxAttempts, OtherBuilds: s.OtherBuilds}}}
-	if !r.engine.Codec.HasMeta() {
-		return nil, errs.Wiringf(op, "", "%s does not embed tables.Meta", reflect.TypeFor[T]())
-	}
-	if store := storeOf((*core.Table)(table)); store != nil {
-		r.engine.Schema.Rest, r.engine.Schema.ReadOnly = store.rest, store.readOnly
-	}
-	if err := r.attach(attached); err != nil {
+	r := &engine.Engine{Table: table, Codec: codec, Names: codec.Names(), Schema: schema}
+	if err := compose(r, attached); err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
-	if r.engine.Schema.Intents, err = r.runner(); err != nil {
-		return nil, errs.Wiringf(op, "", "%w", err)
-	}
-	if err := r.engine.Compose(); err != nil {
-		return nil, errs.Wiringf(op, "", "%w", err)
-	}
-	if err := storeOf((*core.Table)(table)).refuseOverlap(r.engine); err != nil {
-		return nil, errs.Wiringf(op, "", "%w", err)
-	}
-	if err := r.bind(); err != nil {
-		return nil, errs.Wiringf(op, "", "%w", err)
-	}
-	if err := r.engine.Register(); err != nil { // last, since from here on a queue worker can call the patterns
-		r.release(len(r.patterns))
-		return nil, errs.Wiringf(op, "", "%w", err)
-	}
-	r.knowAll()
 	return r, nil
 }
 
-// keyOf returns Schema.Key or, without one, a function that reads the key from an entity's fields.
-func (s *Schema[T]) keyOf(codec *core.Codec) (func(any) tables.Key, error) {
-	if s.Key != nil {
-		return func(v any) tables.Key { return s.Key(v.(*T)) }, nil
+// compose attaches the patterns to an engine, and registers it where workers and the store find it.
+func compose(r *engine.Engine, attached []attachment) (err error) {
+	if r.Schema.Key == nil {
+		if _, err := r.Codec.Key(r.Codec.New()); err != nil {
+			return fmt.Errorf("Schema.Key is nil, and %w", err)
+		}
+		r.Schema.Key = func(v any) tables.Key {
+			key, _ := r.Codec.Key(v) // the type has the fields
+			return key
+		}
 	}
-	if _, err := codec.Key(new(T)); err != nil {
-		return nil, err
+	if !r.Codec.HasMeta() {
+		return fmt.Errorf("%s does not embed tables.Meta", r.Codec.Type())
 	}
-	return func(v any) tables.Key {
-		key, _ := codec.Key(v) // T has the fields
-		return key
-	}, nil
-}
-
-// untyped converts v for the engine, with a nil pointer as nil.
-func untyped[T any](v *T) any {
-	if v == nil {
-		return nil
+	if store := storeOf(r.Table); store != nil {
+		r.Schema.Rest, r.Schema.ReadOnly = store.rest, store.readOnly
 	}
-	return v
-}
-
-// typed converts an entity of the engine to *T.
-func typed[T any](v any, err error) (*T, error) {
-	if err != nil {
-		return nil, err
+	if err := attach(r, attached); err != nil {
+		return err
 	}
-	return as[T](v), nil
+	if r.Schema.Intents, err = runner(r); err != nil {
+		return err
+	}
+	if err := r.Compose(); err != nil {
+		return err
+	}
+	if err := storeOf(r.Table).refuseOverlap(r); err != nil {
+		return err
+	}
+	if err := bind(r); err != nil {
+		return err
+	}
+	if err := r.Register(); err != nil { // last, since from here on a queue worker can call the patterns
+		release(r.Patterns)
+		return err
+	}
+	knowAll(r)
+	return nil
 }
 
 // Table returns the repository's table.
@@ -161,7 +154,7 @@ func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.Schema.Key(v) }
 // Get reads one entity; it returns ErrNotFound if there is none. Requests: 1, and those of patterns that keep a
 // part of the entity in further rows or blobs.
 func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
-	return typed[T](r.engine.Get(ctx, "Get", key))
+	return driver.Got[T](r.engine.Get(ctx, "Get", key))
 }
 
 // GetMany reads entities by their keys concurrently. It yields them in the order of keys, and skips keys

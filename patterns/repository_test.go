@@ -253,8 +253,8 @@ func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 
 type halvedAgain struct{ halved }
 
-func (h halvedAgain) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
-	implementation, err := h.halved.Attach(host)
+func (h halvedAgain) Attach(host driver.Host, of *person) (driver.Implementation, error) {
+	implementation, err := h.halved.Attach(host, of)
 	implementation.Name = "again"
 	return implementation, err
 }

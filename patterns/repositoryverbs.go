@@ -18,20 +18,20 @@ import (
 // naming the index in Error.Pattern, if another entity owns one of its index keys; then nothing is written.
 // Requests: 1, and those of patterns that read other rows or have effects outside of the partition.
 func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
-	return r.engine.Insert(ctx, untyped(v))
+	return r.engine.Insert(ctx, v)
 }
 
 // Replace overwrites the entity under the ETag with which it was read. It returns ErrConflict if the entity has
 // changed since. The entity's key cannot change; its index keys can. Requests: those of Insert, and 1 more for
 // an entity that was read through an index.
 func (r *Repository[T]) Replace(ctx context.Context, v *T) error {
-	return r.engine.Replace(ctx, untyped(v))
+	return r.engine.Replace(ctx, v)
 }
 
 // ReplaceUnconditional overwrites the stored entity whatever its version; concurrent changes are lost. It
 // returns ErrNotFound if there is none. Requests: those of Insert, and 1 more; again after each conflict.
 func (r *Repository[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
-	return r.engine.ReplaceUnconditional(ctx, untyped(v))
+	return r.engine.ReplaceUnconditional(ctx, v)
 }
 
 // Upsert inserts the entity or overwrites it whatever its version; concurrent changes are lost. It reads the
@@ -41,7 +41,7 @@ func (r *Repository[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
 // keys follow from its other properties; Repair removes the copies that remain. Requests: those of Insert, and 1 more;
 // again after each conflict, and for the copies of a row that cannot be decoded.
 func (r *Repository[T]) Upsert(ctx context.Context, v *T) error {
-	return r.engine.Upsert(ctx, untyped(v))
+	return r.engine.Upsert(ctx, v)
 }
 
 // Update reads an entity, calls change to edit it and replaces it. After a conflict it reads the entity again
@@ -53,13 +53,13 @@ func (r *Repository[T]) Update(ctx context.Context, key tables.Key, change func(
 	if change != nil {
 		edit = func(v any) error { return change(v.(*T)) }
 	}
-	return typed[T](r.engine.Update(ctx, key, edit))
+	return driver.Got[T](r.engine.Update(ctx, key, edit))
 }
 
 // Delete removes the entity with all its rows. It returns ErrConflict if the entity has changed since it was
 // read. Requests: those of Insert, and 1 more for an entity that was read through an index or a projection.
 func (r *Repository[T]) Delete(ctx context.Context, v *T) error {
-	return r.engine.Delete(ctx, untyped(v))
+	return r.engine.Delete(ctx, v)
 }
 
 // DeleteUnconditional removes the entity whatever its version. It returns ErrNotFound if there is none.
@@ -75,7 +75,7 @@ func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key)
 // some properties without the others. Requests: those of Insert, and 1 more to read the whole entity, on which
 // its copies depend; 1 in all for an entity that was read whole in a repository without patterns.
 func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) error {
-	return r.engine.Merge(ctx, untyped(v), properties...)
+	return r.engine.Merge(ctx, v, properties...)
 }
 
 // BulkNonAtomic changes any number of entities with one verb, together with all rows that their patterns write.
@@ -125,25 +125,25 @@ func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T
 // alone would; 2 for one intent, if a pattern needs it; and for a replace or delete 1 more if the entity was
 // read through an index or a projection.
 func (r *Repository[T]) StageInsert(x *tables.Transaction, v *T) {
-	r.engine.Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Inserting(op, untyped(v)) })
+	r.engine.Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Inserting(op, v) })
 }
 
 // StageReplace stages a Replace; see StageInsert.
 func (r *Repository[T]) StageReplace(x *tables.Transaction, v *T) {
-	r.engine.Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Replacing(op, untyped(v)) })
+	r.engine.Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Replacing(op, v) })
 }
 
 // StageMerge stages a Merge; see StageInsert. Like Merge, Commit makes 1 more request to read the whole entity.
 func (r *Repository[T]) StageMerge(x *tables.Transaction, v *T, properties ...string) {
 	r.engine.Stage((*core.Transaction)(x), func(ctx context.Context, op string) (*engine.Work, error) {
-		return r.engine.Merging(ctx, op, untyped(v), properties, nil)
+		return r.engine.Merging(ctx, op, v, properties, nil)
 	})
 }
 
 // StageDelete stages a Delete; see StageInsert.
 func (r *Repository[T]) StageDelete(x *tables.Transaction, v *T) {
 	r.engine.Stage((*core.Transaction)(x), func(ctx context.Context, op string) (*engine.Work, error) {
-		return r.engine.Deleting(ctx, op, untyped(v), nil)
+		return r.engine.Deleting(ctx, op, v, nil)
 	})
 }
 
@@ -152,7 +152,7 @@ func (r *Repository[T]) StageDelete(x *tables.Transaction, v *T) {
 // action that must not happen if the entity cannot be stored. Check does not detect what only the tables show,
 // such as a taken key or a full list. Requests: 0.
 func (r *Repository[T]) Check(ctx context.Context, v *T) error {
-	return r.engine.Check(ctx, untyped(v))
+	return r.engine.Check(ctx, v)
 }
 
 // Explain returns the rows and requests of a change, with their sizes, without writing anything: kind is
@@ -160,7 +160,7 @@ func (r *Repository[T]) Check(ctx context.Context, v *T) error {
 // ErrTooLarge if a row or the request exceeds a limit of the service. Requests: 0, or the reads that patterns
 // need to plan the change; Explanation.Requests includes these.
 func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *T) (*Explanation, error) {
-	return explain(ctx, r.engine, kind, untyped(v))
+	return explain(ctx, r.engine, kind, v)
 }
 
 // Verify compares what the patterns store with what the entities require, and gives each difference to
@@ -298,7 +298,7 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 // patterns; 1 for each page and partition with copies, to read their entities; 1 for each change set of
 // entities that list a pattern; 1 for each 100 rows that are deleted in a partition.
 func (r *Repository[T]) RemoveUnattached(ctx context.Context, unattached []Pattern[T], options *JobOptions) (tables.Report, error) {
-	patterns, err := r.unattachedIn(unattached)
+	patterns, err := unattachedIn(r.engine, attachments(unattached))
 	if err != nil {
 		return tables.Report{}, errs.Wiringf(jobs.Remove, r.engine.Table.Name(), "%w", err)
 	}

@@ -33,9 +33,9 @@ type sealed struct {
 	table    string
 }
 
-func (s *sealed) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
+func (s *sealed) Attach(host driver.Host, _ *person) (driver.Implementation, error) {
 	s.table = host.Table().Name()
-	return driver.Implementation[person]{Name: "sealed", Transform: &driver.Transform[person]{
+	return driver.Implementation{Name: "sealed", Transform: &driver.Transform{
 		Stage: driver.StageEncrypt, Store: s.store, Load: s.load, RefusesMerge: errors.New("sealed with the others"),
 		Filterable: func(property string) bool { return property != s.property },
 	}}, nil
@@ -52,7 +52,7 @@ func must2[T any](v T, err error) T {
 	return v
 }
 
-func (s *sealed) store(_ context.Context, c *driver.Change[person], p tables.Properties) (tables.Properties, error) {
+func (s *sealed) store(_ context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
 	n, ok := p.Get(s.property).Int()
 	if !ok {
 		return p, nil
@@ -92,23 +92,23 @@ type spilled struct {
 	blobs    *container.Client
 }
 
-func (s *spilled) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "spilled", Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile), Transform: &driver.Transform[person]{
+func (s *spilled) Attach(driver.Host, *person) (driver.Implementation, error) {
+	return driver.Implementation{Name: "spilled", Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile), Transform: &driver.Transform{
 		Stage: driver.StageSpill, Store: s.store, Load: s.load, RefusesMerge: errors.New("a merge would leave the pointer"),
 		Filterable: func(property string) bool { return property != s.property },
 	}}, nil
 }
-func (s *spilled) pointer() string                      { return s.property + "Blob" }
-func (s *spilled) name(c *driver.Change[person]) string { return "photo/" + c.ID }
+func (s *spilled) pointer() string              { return s.property + "Blob" }
+func (s *spilled) name(c *driver.Change) string { return "photo/" + c.ID }
 
-func (s *spilled) prior(_ *person, stored tables.Properties) ([]string, error) {
+func (s *spilled) prior(_ any, stored tables.Properties) ([]string, error) {
 	if name, ok := stored.Get(s.pointer()).Text(); ok {
 		return []string{name}, nil
 	}
 	return nil, nil
 }
 
-func (s *spilled) outsideKeys(_ context.Context, c *driver.Change[person]) ([]string, error) {
+func (s *spilled) outsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
 	keys := c.Prior
 	if c.Kind != driver.ChangeDelete {
 		keys = append(slices.Clone(keys), s.name(c))
@@ -116,7 +116,7 @@ func (s *spilled) outsideKeys(_ context.Context, c *driver.Change[person]) ([]st
 	return keys, nil
 }
 
-func (s *spilled) store(ctx context.Context, c *driver.Change[person], p tables.Properties) (tables.Properties, error) {
+func (s *spilled) store(ctx context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
 	value, ok := p.Get(s.property).Bytes()
 	if !ok || len(value) <= s.over {
 		return p, nil
@@ -151,7 +151,7 @@ func (s *spilled) load(ctx context.Context, _ driver.Reading, p tables.Propertie
 	return p, nil
 }
 
-func (s *spilled) reconcile(ctx context.Context, r *driver.Reconciliation[person]) error {
+func (s *spilled) reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	current, _ := r.Stored.Get(s.pointer()).Text()
 	for _, name := range r.Keys {
 		if name == current {
@@ -167,8 +167,8 @@ func (s *spilled) reconcile(ctx context.Context, r *driver.Reconciliation[person
 // halved puts the second half of the properties into a second row.
 type halved struct{}
 
-func (halved) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "halved", Layout: &driver.Layout{
+func (halved) Attach(driver.Host, *person) (driver.Implementation, error) {
+	return driver.Implementation{Name: "halved", Layout: &driver.Layout{
 		Split: halve, Join: joinHalves,
 		Versions:   func(directory string) ([]string, error) { return []string{directory}, nil },
 		Rows:       func(string, []string) ([]int, error) { return []int{0}, nil },
@@ -202,12 +202,12 @@ func joinHalves(directory string, first tables.Properties, further map[int]table
 // tally counts the entities of a partition in a row that all of them share.
 type tally struct{ table *tables.Table }
 
-func (x *tally) Attach(host driver.Host[person]) (driver.Implementation[person], error) {
+func (x *tally) Attach(host driver.Host, _ *person) (driver.Implementation, error) {
 	x.table = host.Table()
-	return driver.Implementation[person]{Name: "tally", Rows: x.rows}, nil
+	return driver.Implementation{Name: "tally", Rows: x.rows}, nil
 }
 
-func (x *tally) rows(ctx context.Context, changes []*driver.Change[person]) ([]driver.RowOperation, error) {
+func (x *tally) rows(ctx context.Context, changes []*driver.Change) ([]driver.RowOperation, error) {
 	step := int64(0)
 	for _, c := range changes {
 		step += map[driver.ChangeKind]int64{driver.ChangeInsert: 1, driver.ChangeDelete: -1}[c.Kind]

@@ -281,9 +281,9 @@ func storeOf(table *core.Table) *root {
 
 // runner returns the runner of the repository's intents, nil if no pattern needs one, if the table has no store, or if the account of
 // its store has no queue.
-func (r *Repository[T]) runner() (intents.Runner, error) {
+func runner(r *engine.Engine) (intents.Runner, error) {
 	reaching, open := "", stores.Opener{}
-	for _, p := range r.patterns {
+	for _, p := range r.Patterns {
 		if p.OutsideKeys != nil {
 			reaching = cmp.Or(reaching, p.Name)
 			if open.IsZero() {
@@ -291,9 +291,9 @@ func (r *Repository[T]) runner() (intents.Runner, error) {
 			}
 		}
 	}
-	s := storeOf(r.engine.Table)
+	s := storeOf(r.Table)
 	if reaching == "" || s == nil {
-		runner, _ := r.engine.Table.Owner().(intents.Runner) // a test gives its table a runner instead of a store
+		runner, _ := r.Table.Owner().(intents.Runner) // a test gives its table a runner instead of a store
 		return runner, nil
 	}
 	queue, err := s.Intents(open)
@@ -335,29 +335,29 @@ func (s *root) refuseOverlap(r *engine.Engine) error {
 }
 
 // knowAll registers the resources of the repository and its patterns.
-func (r *Repository[T]) knowAll() {
-	s := storeOf(r.engine.Table)
+func knowAll(r *engine.Engine) {
+	s := storeOf(r.Table)
 	if s == nil {
 		return
 	}
-	if queue, _ := s.Intents(stores.Opener{}); queue != nil && r.engine.Intends() {
+	if queue, _ := s.Intents(stores.Opener{}); queue != nil && r.Intends() {
 		s.Know(queue.Entry())
 	}
-	if _, passes := r.engine.Table.Owner().(runTime); passes {
+	if _, passes := r.Table.Owner().(runTime); passes {
 		return // Create must not create the resources of a RunTimeTable's patterns, which may include the table itself
 	}
 	s.mu.Lock()
-	s.engines = append(s.engines, r.engine)
+	s.engines = append(s.engines, r)
 	s.mu.Unlock()
-	s.knowTable(r.engine.Table)
-	for i, p := range r.patterns {
+	s.knowTable(r.Table)
+	for _, p := range r.Patterns {
 		if p.Outside != nil {
-			s.knowTable((*core.Table)(p.Outside.Table))
+			s.knowTable(engine.OutsideTable(p))
 		}
 		for _, table := range p.Tables {
 			s.knowTable((*core.Table)(table))
 		}
-		for _, c := range r.engine.Patterns[i].Containers {
+		for _, c := range engine.Containers(p) {
 			s.Know(c)
 		}
 	}

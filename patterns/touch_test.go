@@ -19,8 +19,8 @@ type journaling struct {
 	kinds   []driver.ChangeKind
 }
 
-func (j *journaling) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "journaling", Companions: func(ctx context.Context, c *driver.Change[person], x *tables.Transaction) error {
+func (j *journaling) Attach(driver.Host, *person) (driver.Implementation, error) {
+	return driver.Implementation{Name: "journaling", Companions: func(ctx context.Context, c *driver.Change, x *tables.Transaction) error {
 		if j.kinds = append(j.kinds, c.Kind); c.Kind != driver.ChangeTouch {
 			patterns.HostOf(j.journal).Stage(ctx, driver.ChangeInsert, x, &team{Name: c.ID})
 		}

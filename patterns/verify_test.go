@@ -276,8 +276,8 @@ type strangers struct {
 	prefix string
 }
 
-func (x strangers) Attach(host driver.Host[staff]) (driver.Implementation[staff], error) {
-	implementation, err := x.Index.Attach(host)
+func (x strangers) Attach(host driver.Host, of *staff) (driver.Implementation, error) {
+	implementation, err := x.Index.Attach(host, of)
 	implementation.Outside.Owns = func(key tables.Key) bool { return strings.HasPrefix(key.Partition, x.prefix) }
 	return implementation, err
 }

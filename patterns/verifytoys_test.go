@@ -21,13 +21,13 @@ import (
 // roster has an Audit with Remove: a row for each tag, in the entities' partition, that lists the row keys of those who have the tag.
 type roster struct{ table *tables.Table }
 
-func (x *roster) Attach(driver.Host[staff]) (driver.Implementation[staff], error) {
-	return driver.Implementation[staff]{Name: "roster", Prior: tagOf, Rows: x.rows,
-		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: driver.ReadEach(x.readFact), Remove: x.remove}}, nil
+func (x *roster) Attach(driver.Host, *staff) (driver.Implementation, error) {
+	return driver.Implementation{Name: "roster", Prior: tagOf, Rows: x.rows,
+		Audit: &driver.Audit{Expected: driver.Of(tagFacts), List: x.held, Read: driver.ReadEach(x.readFact), Remove: x.remove}}, nil
 }
 
 // tagOf is the Prior of the patterns that go by a tag.
-func tagOf(v *staff, _ tables.Properties) ([]string, error) { return []string{v.Tag}, nil }
+func tagOf(v any, _ tables.Properties) ([]string, error) { return []string{v.(*staff).Tag}, nil }
 
 func (x *roster) key(partition, tag string) tables.Key {
 	return tables.Key{Partition: partition, Row: compoundkey.Join("roster", compoundkey.String(tag))}
@@ -46,7 +46,7 @@ func (x *roster) read(ctx context.Context, key tables.Key) ([]string, *tables.En
 	return strings.Fields(text), row, nil
 }
 
-func (x *roster) rows(ctx context.Context, changes []*driver.Change[staff]) ([]driver.RowOperation, error) {
+func (x *roster) rows(ctx context.Context, changes []*driver.Change) ([]driver.RowOperation, error) {
 	type page struct {
 		ids []string
 		row *tables.Entity
@@ -55,7 +55,7 @@ func (x *roster) rows(ctx context.Context, changes []*driver.Change[staff]) ([]d
 	for _, c := range changes {
 		now := ""
 		if c.Kind != driver.ChangeDelete {
-			now = c.Entity.Tag
+			now = driver.As[staff](c.Entity).Tag
 		}
 		for _, tag := range slices.Compact(slices.Sorted(slices.Values(append(c.Prior, now)))) {
 			if tag == "" {
@@ -155,20 +155,20 @@ type notes[T any] struct {
 	name  string
 	table *tables.Table
 	text  func(*T) string
-	keyOf func(*T) tables.Key
+	keyOf func(any) tables.Key
 }
 
-func (x *notes[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (x *notes[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	x.keyOf = host.KeyOf
-	return driver.Implementation[T]{Name: x.name, Intents: eventual.IntentQueue(nil), OutsideKeys: x.outsideKeys, Reconcile: driver.ReconcileEach(x.reconcile),
-		Prior: func(v *T, _ tables.Properties) ([]string, error) { return []string{x.text(v)}, nil },
-		Audit: &driver.Audit[T]{Expected: x.facts, List: x.held, Read: driver.ReadEach(x.readFact)}}, nil
+	return driver.Implementation{Name: x.name, Intents: eventual.IntentQueue(nil), OutsideKeys: x.outsideKeys, Reconcile: driver.ReconcileEach(x.reconcile),
+		Prior: func(v any, _ tables.Properties) ([]string, error) { return []string{x.text(v.(*T))}, nil },
+		Audit: &driver.Audit{Expected: driver.Of(x.facts), List: x.held, Read: driver.ReadEach(x.readFact)}}, nil
 }
 
-func (x *notes[T]) outsideKeys(_ context.Context, c *driver.Change[T]) ([]string, error) {
+func (x *notes[T]) outsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
 	keys := slices.Clone(c.Prior)
 	if c.Kind != driver.ChangeDelete {
-		keys = append(keys, x.text(c.Entity))
+		keys = append(keys, x.text(driver.As[T](c.Entity)))
 	}
 	slices.Sort(keys)
 	return slices.DeleteFunc(slices.Compact(keys), func(text string) bool { return text == "" }), nil
@@ -178,10 +178,10 @@ func (x *notes[T]) key(text string, entity tables.Key) tables.Key {
 	return tables.Key{Partition: x.name + "_" + text, Row: entity.Partition + "~" + entity.Row}
 }
 
-func (x *notes[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
+func (x *notes[T]) reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	for _, text := range r.Keys {
 		note := driver.RowOperation{Verb: driver.InsertRow, Row: &tables.Entity{Key: x.key(text, r.Key)}}
-		if r.Entity == nil || x.text(r.Entity) != text {
+		if r.Entity == nil || x.text(driver.As[T](r.Entity)) != text {
 			row, err := x.table.Entities().Get(ctx, note.Row.Key)
 			if errors.Is(err, tables.ErrNotFound) {
 				continue

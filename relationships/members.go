@@ -17,12 +17,25 @@ import (
 // Members stores which children each parent has, in whichever partitions parent and children are: a row for
 // each child in the parent's partition, and a row with the number of children. Intents keep them consistent. It
 // is a pattern: give it to NewRepository of the children, whose table is one of a patterns.Store.
-type Members[C any] struct {
+type Members[C any] struct{ members }
+
+// members is a Members without the type of the children.
+type members struct {
 	name     string
 	table    *tables.Table
-	parentOf func(*C) (tables.Key, bool)
+	parentOf parentFunc
 
-	repository driver.Binding[C]
+	repository driver.Binding
+}
+
+// parentFunc returns the key of a child's parent, or false if the child has no parent. It is nil if the caller has given none.
+type parentFunc func(child any) (tables.Key, bool)
+
+func parentFuncOf[C any](parentOf func(*C) (tables.Key, bool)) parentFunc {
+	if parentOf == nil {
+		return nil
+	}
+	return func(child any) (tables.Key, bool) { return parentOf(child.(*C)) }
 }
 
 // NewMembers returns the pattern. table stores the pattern's rows, such as the parents' table; nil means the
@@ -31,15 +44,19 @@ type Members[C any] struct {
 // parent, or false if the child has no parent; it must be pure, and use stored properties and keys only.
 // Parents need not exist.
 func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tables.Key, bool)) *Members[C] {
-	return &Members[C]{name: name, table: table, parentOf: parentOf}
+	return &Members[C]{members{name: name, table: table, parentOf: parentFuncOf(parentOf)}}
 }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
-	m := &memberRows[C]{x, host}
-	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, Intents: eventual.IntentQueue(nil), OutsideKeys: m.outsideKeys, Reconcile: driver.ReconcileEach(m.reconcile),
-		Prior: func(v *C, _ tables.Properties) ([]string, error) { return priorParent(x.parentOf, v), nil },
-		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: driver.ReadEach(m.readRow)}}
+func (x *Members[C]) Attach(host driver.Host, _ *C) (driver.Implementation, error) {
+	return x.attach(host)
+}
+
+func (x *members) attach(host driver.Host) (driver.Implementation, error) {
+	m := &memberRows{x, host}
+	implementation := driver.Implementation{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, Intents: eventual.IntentQueue(nil), OutsideKeys: m.outsideKeys, Reconcile: driver.ReconcileEach(m.reconcile),
+		Prior: x.parentOf.prior,
+		Audit: &driver.Audit{Expected: m.facts, List: m.held, Read: driver.ReadEach(m.readRow)}}
 	if x.parentOf == nil {
 		return implementation, errors.New("parentOf is nil; give a function that returns a child's parent")
 	}
@@ -47,17 +64,17 @@ func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], erro
 }
 
 // memberRows is a Members with the children's repository.
-type memberRows[C any] struct {
-	*Members[C]
-	host driver.Host[C]
+type memberRows struct {
+	*members
+	host driver.Host
 }
 
-func (x *Members[C]) in(op string) (*memberRows[C], error) {
+func (x *members) in(op string) (*memberRows, error) {
 	host, err := x.repository.Host(op, x.name)
-	return &memberRows[C]{x, host}, err
+	return &memberRows{x, host}, err
 }
 
-func (x *memberRows[C]) rows() *tables.Table {
+func (x *memberRows) rows() *tables.Table {
 	if x.table != nil {
 		return x.table
 	}
@@ -65,19 +82,19 @@ func (x *memberRows[C]) rows() *tables.Table {
 }
 
 // countKey returns the key of the row with the number of a parent's members, the first of its rows.
-func (x *Members[C]) countKey(parent tables.Key) tables.Key {
+func (x *members) countKey(parent tables.Key) tables.Key {
 	return tables.Key{Partition: parent.Partition, Row: compoundkey.Join(x.name, compoundkey.String(parent.Row))}
 }
 
 // memberKey returns the key of a child's row.
-func (x *Members[C]) memberKey(parent, child tables.Key) tables.Key {
+func (x *members) memberKey(parent, child tables.Key) tables.Key {
 	row := compoundkey.Join(x.name, compoundkey.String(parent.Row), compoundkey.String(child.Partition), compoundkey.String(child.Row))
 	return tables.Key{Partition: parent.Partition, Row: row}
 }
 
 // childOf is the inverse of memberKey. It returns false for any other key, such as that of the row with the
 // number.
-func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool) {
+func (x *members) childOf(row tables.Key) (parent, child tables.Key, ok bool) {
 	parent.Partition = row.Partition
 	err := compoundkey.Parse(row.Row, x.name, compoundkey.ToString(&parent.Row), compoundkey.ToString(&child.Partition), compoundkey.ToString(&child.Row))
 	return parent, child, err == nil
@@ -85,8 +102,8 @@ func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool)
 
 // outsideKeys returns the places of the parents that a child enters and leaves by a change. If the child keeps
 // its parent, it returns none, and the change needs no intent.
-func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]string, error) {
-	from, to, err := moves(x.parentOf, c)
+func (x *memberRows) outsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
+	from, to, err := x.parentOf.moves(c)
 	if err != nil || from == to {
 		return nil, err
 	}
@@ -106,7 +123,7 @@ func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]s
 }
 
 // checkMember refuses a child whose row at a parent would have a key that the service does not accept.
-func (x *Members[C]) checkMember(place string, child tables.Key) error {
+func (x *members) checkMember(place string, child tables.Key) error {
 	parent, err := driver.SplitKey(place)
 	if err != nil {
 		return err
@@ -118,7 +135,7 @@ func (x *Members[C]) checkMember(place string, child tables.Key) error {
 }
 
 // checkEntry refuses a child that a parent cannot get as a member: by checkMember, or by Schema.MayName.
-func (x *memberRows[C]) checkEntry(place string, child tables.Key) error {
+func (x *memberRows) checkEntry(place string, child tables.Key) error {
 	if err := x.checkMember(place, child); err != nil {
 		return err
 	}
@@ -128,10 +145,10 @@ func (x *memberRows[C]) checkEntry(place string, child tables.Key) error {
 
 // reconcile gives a child a row at its parent, and removes the child's rows at the other parents that the
 // intent names.
-func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[C]) error {
+func (x *memberRows) reconcile(ctx context.Context, r *driver.Reconciliation) error {
 	var own []string
 	if r.Entity != nil {
-		own = priorParent(x.parentOf, r.Entity)
+		own = x.parentOf.ofStored(r.Entity)
 	}
 	for _, place := range r.Keys {
 		if err := x.reconcileRow(ctx, r, place, slices.Contains(own, place)); err != nil {
@@ -143,7 +160,7 @@ func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[
 
 // reconcileRow adds or removes the child's row at one parent, and changes the number in the same transaction. It writes both
 // rows under the ETags with which it read them, so concurrent or repeated calls count a child once.
-func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliation[C], place string, belongs bool) error {
+func (x *memberRows) reconcileRow(ctx context.Context, r *driver.Reconciliation, place string, belongs bool) error {
 	parent, err := driver.SplitKey(place)
 	if err != nil {
 		return err
@@ -172,7 +189,7 @@ func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliati
 // change returns the writes that add the row of a member, or remove it if it exists, and change the number. It
 // never deletes the row with the number, even at 0: if that row were deleted and inserted again, a concurrent
 // Recount could miss the changes in between.
-func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]driver.RowOperation, error) {
+func (x *memberRows) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]driver.RowOperation, error) {
 	row, err := readRow(ctx, x.rows(), x.countKey(parent))
 	if err != nil {
 		return nil, err
@@ -192,7 +209,7 @@ func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *t
 }
 
 // scan counts the rows of a parent's members.
-func (x *memberRows[C]) scan(ctx context.Context, parent tables.Key) (a Aggregate, err error) {
+func (x *memberRows) scan(ctx context.Context, parent tables.Key) (a Aggregate, err error) {
 	for _, err := range x.of(ctx, parent) {
 		if err != nil {
 			return Aggregate{}, err
@@ -229,7 +246,7 @@ func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int
 	if err != nil {
 		return 0, 0, err
 	}
-	a, before, err := recount[C](ctx, x.name, m.rows(), x.countKey(parent), true, countIn, setCount, func(ctx context.Context) (Aggregate, error) { return m.scan(ctx, parent) })
+	a, before, err := recount(ctx, x.name, m.rows(), x.countKey(parent), true, countIn, setCount, func(ctx context.Context) (Aggregate, error) { return m.scan(ctx, parent) })
 	return a.Count, countOrNone(before), err
 }
 
@@ -243,7 +260,7 @@ func (x *Members[C]) Keys(ctx context.Context, parent tables.Key) iter.Seq2[tabl
 	return m.of(ctx, parent)
 }
 
-func (x *memberRows[C]) of(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
+func (x *memberRows) of(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
 	span := compoundkey.Starting(x.name, compoundkey.String(parent.Row))
 	return func(yield func(tables.Key, error) bool) {
 		for row, err := range x.rows().Entities().Query().Partition(parent.Partition).Rows(span).All(ctx) {
@@ -272,12 +289,12 @@ func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, e
 		keys := make([]tables.Key, 0, defaultBatch)
 		// flush yields the collected members, and reports whether the iteration continues.
 		flush := func() bool {
-			for v, err := range m.host.GetMany(ctx, keys, nil) {
+			for v, err := range m.host.GetMany(ctx, keys, 0) {
 				if err != nil {
 					yield(nil, err)
 					return false
 				}
-				if key, ok := x.parentOf(v); ok && key == parent && !yield(v, nil) {
+				if key, ok := x.parentOf(v); ok && key == parent && !yield(driver.As[C](v), nil) {
 					return false
 				}
 			}
@@ -301,8 +318,8 @@ func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, e
 
 // facts returns the fact that a child has a row at its parent. It returns an error if checkEntry refuses the child: then a
 // program without Members has stored it.
-func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
-	key, ok, err := parentIn(x.parentOf, v)
+func (x *memberRows) facts(v any) ([]driver.Fact, error) {
+	key, ok, err := x.parentOf.in(v)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -315,7 +332,7 @@ func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 
 // held yields the facts of the stored rows whose children are in the scope. Requests: those of
 // Query.AllParallel of the table that holds the rows.
-func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *memberRows) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		q := x.rows().Entities().Query().Rows(compoundkey.All().Under(x.name)).AllowTableScan()
 		for row, err := range q.AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{Unordered: true}) {
@@ -335,7 +352,7 @@ func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[
 }
 
 // readRow reports whether a child has a row at a parent. Requests: 1.
-func (x *memberRows[C]) readRow(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+func (x *memberRows) readRow(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	parent, err := driver.SplitKey(place)
 	if err != nil {
 		return driver.Fact{}, false, err
@@ -344,34 +361,37 @@ func (x *memberRows[C]) readRow(ctx context.Context, place string, entity tables
 	return driver.Fact{Place: place, Entity: entity}, err == nil && row.ETag != "", err
 }
 
-// parentIn returns the key of an entity's parent, and an error if that key is illegal.
-func parentIn[C any](parentOf func(*C) (tables.Key, bool), v *C) (key tables.Key, ok bool, err error) {
-	if key, ok = parentOf(v); !ok {
+// in returns the key of an entity's parent, and an error if that key is illegal.
+func (f parentFunc) in(v any) (key tables.Key, ok bool, err error) {
+	if key, ok = f(v); !ok {
 		return tables.Key{}, false, nil
 	}
 	return key, true, errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row))
 }
 
-// priorParent returns the place of an entity's parent. It returns none for a parent with an illegal key: the
+// ofStored returns the place of a stored entity's parent. It returns none for a parent with an illegal key: the
 // entity was never counted there.
-func priorParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string {
-	key, ok, err := parentIn(parentOf, v)
+func (f parentFunc) ofStored(v any) []string {
+	key, ok, err := f.in(v)
 	if err != nil || !ok {
 		return nil
 	}
 	return []string{driver.JoinKey(key)}
 }
 
+// prior implements driver.Implementation.Prior.
+func (f parentFunc) prior(v any, _ tables.Properties) ([]string, error) { return f.ofStored(v), nil }
+
 // moves returns the place of the parent that an entity leaves by a change, and the place of the parent that it
 // enters; "" for none.
-func moves[C any](parentOf func(*C) (tables.Key, bool), c *driver.Change[C]) (from, to string, err error) {
+func (f parentFunc) moves(c *driver.Change) (from, to string, err error) {
 	if len(c.Prior) > 0 {
 		from = c.Prior[0]
 	}
 	if c.Kind == driver.ChangeDelete {
 		return from, "", nil
 	}
-	key, ok, err := parentIn(parentOf, c.Entity)
+	key, ok, err := f.in(c.Entity)
 	if ok && err == nil {
 		to = driver.JoinKey(key)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -16,10 +17,10 @@ import (
 type ParentCount[C, P any] struct {
 	name     string
 	parents  *patterns.Repository[P]
-	parentOf func(*C) (tables.Key, bool)
+	parentOf parentFunc
 	count    func(*P) *int
 
-	repository driver.Binding[C]
+	repository driver.Binding
 }
 
 // NewParentCount returns the pattern. parents is the repository of the parents. parentOf returns the key of a
@@ -29,14 +30,14 @@ type ParentCount[C, P any] struct {
 // number, since the Replace fails if the number has changed meanwhile. name distinguishes the count from the
 // children's other patterns.
 func NewParentCount[C, P any](name string, parents *patterns.Repository[P], parentOf func(*C) (tables.Key, bool), count func(*P) *int) *ParentCount[C, P] {
-	return &ParentCount[C, P]{name: name, parents: parents, parentOf: parentOf, count: count}
+	return &ParentCount[C, P]{name: name, parents: parents, parentOf: parentFuncOf(parentOf), count: count}
 }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *ParentCount[C, P]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
+func (x *ParentCount[C, P]) Attach(host driver.Host, _ *C) (driver.Implementation, error) {
 	k := &parentCounter[C, P]{ParentCount: x, host: host}
-	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Companions: k.companions,
-		Prior: func(v *C, _ tables.Properties) ([]string, error) { return priorParent(x.parentOf, v), nil }}
+	implementation := driver.Implementation{Name: x.name, Binding: &x.repository, Companions: k.companions,
+		Prior: x.parentOf.prior}
 	switch {
 	case x.parents == nil || x.parentOf == nil || x.count == nil:
 		return implementation, errors.New("the parents' repository, parentOf or count is nil; give all three")
@@ -49,12 +50,12 @@ func (x *ParentCount[C, P]) Attach(host driver.Host[C]) (driver.Implementation[C
 // parentCounter is a ParentCount with the children's repository.
 type parentCounter[C, P any] struct {
 	*ParentCount[C, P]
-	host driver.Host[C]
+	host driver.Host
 }
 
 // companions stages the parents whose numbers change, under the ETags with which it reads them.
-func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C], t *tables.Transaction) error {
-	from, to, err := moves(x.parentOf, c)
+func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change, t *tables.Transaction) error {
+	from, to, err := x.parentOf.moves(c)
 	if err != nil || from == to {
 		return err
 	}
@@ -71,7 +72,7 @@ func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C
 
 // add stages a parent with the changed number. If the parent does not exist, it returns an error for a child
 // that enters it, and does nothing for a child that leaves it.
-func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *tables.Transaction, place string, delta int) error {
+func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change, t *tables.Transaction, place string, delta int) error {
 	key, err := driver.SplitKey(place)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *t
 		}
 		return fmt.Errorf("the parent (%q, %q) is in another partition, and a transaction changes one partition; use Members, which counts across partitions", key.Partition, key.Row)
 	}
-	parent, err := patterns.HostOf(x.parents).GetIn(ctx, t, key)
+	parent, err := driver.Got[P](patterns.HostOf(x.parents).GetIn(ctx, t, key))
 	if errors.Is(err, tables.ErrNotFound) {
 		if delta < 0 {
 			return nil
@@ -105,7 +106,7 @@ func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *t
 
 // scan counts the stored children of a parent.
 func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n int, err error) {
-	for v, err := range x.host.Query().Partition(parent.Partition).All(ctx) {
+	for v, err := range core.Query(x.host.Query()).Partition(parent.Partition).All(ctx) {
 		if err != nil {
 			return 0, err
 		}

@@ -16,7 +16,7 @@ import (
 // group in a partition, in a row of the partition. The guide calls such a row a summary entity. The row is
 // written in the entities' own transactions. It is a pattern: give it to NewRepository of the entities.
 type Summary[C any] struct {
-	tally tally[C]
+	tally tally
 }
 
 // SummaryOptions are the options of NewSummary; nil is the same as the zero value.
@@ -37,15 +37,21 @@ type SummaryOptions[C any] struct {
 // floating-point numbers depend on their order. A change that makes a sum exceed 64 bits returns
 // tables.ErrTooLarge.
 func NewSummary[C any](name string, value func(*C) (int64, bool), options *SummaryOptions[C]) *Summary[C] {
-	x := &Summary[C]{tally[C]{name: name, value: value, get: aggregateIn, set: setAggregate}}
+	x := &Summary[C]{tally{name: name, get: aggregateIn, set: setAggregate}}
+	if value != nil {
+		x.tally.value = func(v any) (int64, bool) { return value(v.(*C)) }
+	}
 	if options != nil {
-		x.tally.group, x.tally.span = options.Group, options.Rows
+		x.tally.span = options.Rows
+		if options.Group != nil {
+			x.tally.group = func(v any) string { return options.Group(v.(*C)) }
+		}
 	}
 	return x
 }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *Summary[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
+func (x *Summary[C]) Attach(host driver.Host, _ *C) (driver.Implementation, error) {
 	implementation := x.tally.implementation(host)
 	switch {
 	case x.tally.value == nil:
@@ -67,7 +73,7 @@ func (x *Summary[C]) Get(ctx context.Context, partition, group string) (Aggregat
 }
 
 // in returns the tally with its repository, or an error if the summary cannot have the group.
-func (x *Summary[C]) in(op, group string) (*keeper[C], error) {
+func (x *Summary[C]) in(op, group string) (*keeper, error) {
 	k, err := x.tally.in(op)
 	if err == nil && group != "" && x.tally.group == nil {
 		err = errs.InvalidIn(op, k.host.Table().Name(), "the summary %q has no SummaryOptions.Group, and the group is %q; give \"\"", x.tally.name, group)
@@ -136,17 +142,17 @@ func (x *Summary[C]) Recount(ctx context.Context, partition, group string) (is A
 
 // Count stores the number of entities of each partition in a row of the partition, which is written in the entities'
 // own transactions. It is a pattern: give it to NewRepository of the entities to count.
-type Count[C any] struct{ tally tally[C] }
+type Count[C any] struct{ tally tally }
 
 // NewCount returns a count. name is the row key of the row that stores the number: letters, digits, '-' and
 // '.'. counts reports whether an entity is counted, nil for all; it must be pure, and use stored properties
 // only.
 func NewCount[C any](name string, counts func(*C) bool) *Count[C] {
-	return &Count[C]{tally[C]{name: name, get: countIn, set: setCount, value: func(v *C) (int64, bool) { return 0, counts == nil || counts(v) }}}
+	return &Count[C]{tally{name: name, get: countIn, set: setCount, value: func(v any) (int64, bool) { return 0, counts == nil || counts(v.(*C)) }}}
 }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *Count[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
+func (x *Count[C]) Attach(host driver.Host, _ *C) (driver.Implementation, error) {
 	return x.tally.implementation(host), checkRowKeys("the count", x.tally.name, host.Rows())
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -21,32 +22,32 @@ const attempts = 10
 // tally is the common part of Count and Summary. It keeps an Aggregate for each group of a partition's entities, in a row of
 // the partition. Each change of a group's values writes the row under its ETag, or inserts it, so two concurrent changes
 // conflict. No change removes the row.
-type tally[C any] struct {
+type tally struct {
 	name  string
-	value func(*C) (int64, bool)              // the second result is false for an entity that is not counted
-	group func(*C) string                     // nil for a single group, whose row key is made of name alone
+	value func(any) (int64, bool)             // the second result is false for an entity that is not counted
+	group func(any) string                    // nil for a single group, whose row key is made of name alone
 	span  func(group string) compoundkey.Span // row keys of a group's entities; nil for all keys of the partition
 	get   func(*tables.Entity) (Aggregate, bool)
 	set   func(*tables.Entity, Aggregate)
 
-	repository driver.Binding[C]
+	repository driver.Binding
 }
 
-func (x *tally[C]) implementation(host driver.Host[C]) driver.Implementation[C] {
-	k := &keeper[C]{x, host}
-	return driver.Implementation[C]{Name: x.name, Binding: &x.repository, Prior: k.prior, Rows: k.rows, Totals: &driver.Totals{Wrong: k.wrong, Agree: k.agree}}
+func (x *tally) implementation(host driver.Host) driver.Implementation {
+	k := &keeper{x, host}
+	return driver.Implementation{Name: x.name, Binding: &x.repository, Prior: k.prior, Rows: k.rows, Totals: &driver.Totals{Wrong: k.wrong, Agree: k.agree}}
 }
 
 // keeper is a tally together with its repository.
-type keeper[C any] struct {
-	*tally[C]
-	host driver.Host[C]
+type keeper struct {
+	*tally
+	host driver.Host
 }
 
 // in returns the tally together with its repository.
-func (x *tally[C]) in(op string) (*keeper[C], error) {
+func (x *tally) in(op string) (*keeper, error) {
 	host, err := x.repository.Host(op, x.name)
-	return &keeper[C]{x, host}, err
+	return &keeper{x, host}, err
 }
 
 // entry is what one entity adds to a tally.
@@ -56,7 +57,7 @@ type entry struct {
 }
 
 // entryOf returns an entity's entry; counts is false if the entity is not counted.
-func (x *tally[C]) entryOf(v *C) (e entry, counts bool) {
+func (x *tally) entryOf(v any) (e entry, counts bool) {
 	if e.value, counts = x.value(v); counts && x.group != nil {
 		e.group = x.group(v)
 	}
@@ -64,7 +65,7 @@ func (x *tally[C]) entryOf(v *C) (e entry, counts bool) {
 }
 
 // prior returns an entity's entry as text: the value, a space, the group.
-func (x *keeper[C]) prior(v *C, _ tables.Properties) ([]string, error) {
+func (x *keeper) prior(v any, _ tables.Properties) ([]string, error) {
 	e, counts := x.entryOf(v)
 	if !counts {
 		return nil, nil
@@ -88,7 +89,7 @@ type movement struct{ leaving, joining []int64 }
 
 // movesOf returns the movements of a change set by group, and the keys of the entities whose values leave or
 // join a group.
-func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (all map[string]*movement, moved map[tables.Key]bool, err error) {
+func (x *keeper) movesOf(changes []*driver.Change) (all map[string]*movement, moved map[tables.Key]bool, err error) {
 	all, moved = map[string]*movement{}, map[tables.Key]bool{}
 	of := func(group string) *movement {
 		if all[group] == nil {
@@ -123,7 +124,7 @@ func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (all map[string]*moveme
 }
 
 // rows returns the writes of the aggregates that change.
-func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]driver.RowOperation, error) {
+func (x *keeper) rows(ctx context.Context, changes []*driver.Change) ([]driver.RowOperation, error) {
 	all, moved, err := x.movesOf(changes)
 	if err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 }
 
 // key returns the key of a group's row.
-func (x *tally[C]) key(partition, group string) (tables.Key, error) {
+func (x *tally) key(partition, group string) (tables.Key, error) {
 	if x.group == nil {
 		return tables.Key{Partition: partition, Row: compoundkey.Join(x.name)}, nil
 	}
@@ -192,8 +193,8 @@ func putRow(row *tables.Entity, set func(*tables.Entity, Aggregate), a Aggregate
 
 // scan adds up the stored entities of a group, except those whose keys are in without. Requests: 1 for each
 // page of at most 1,000.
-func (x *keeper[C]) scan(ctx context.Context, partition, group string, without map[tables.Key]bool) (a adding, err error) {
-	query := x.host.Query().Partition(partition)
+func (x *keeper) scan(ctx context.Context, partition, group string, without map[tables.Key]bool) (a adding, err error) {
+	query := core.Query(x.host.Query()).Partition(partition)
 	if x.span != nil {
 		query = query.Rows(x.span(group))
 	}
@@ -209,7 +210,7 @@ func (x *keeper[C]) scan(ctx context.Context, partition, group string, without m
 }
 
 // read returns a group's aggregate from the group's row or, if there is no valid row, from its entities.
-func (x *keeper[C]) read(ctx context.Context, partition, group string) (Aggregate, error) {
+func (x *keeper) read(ctx context.Context, partition, group string) (Aggregate, error) {
 	key, err := x.key(partition, group)
 	if err != nil {
 		return Aggregate{}, err
@@ -225,7 +226,7 @@ func (x *keeper[C]) read(ctx context.Context, partition, group string) (Aggregat
 }
 
 // total adds up the stored entities of a group.
-func (x *keeper[C]) total(ctx context.Context, key tables.Key, group string) (Aggregate, error) {
+func (x *keeper) total(ctx context.Context, key tables.Key, group string) (Aggregate, error) {
 	sum, err := x.scan(ctx, key.Partition, group, nil)
 	if err != nil {
 		return Aggregate{}, err
@@ -238,12 +239,12 @@ func (x *keeper[C]) total(ctx context.Context, key tables.Key, group string) (Ag
 }
 
 // recount adds up the entities of a group again. If the group's row has another aggregate and write is set, it corrects the row.
-func (x *keeper[C]) recount(ctx context.Context, partition, group string, write bool) (is Aggregate, was *Aggregate, err error) {
+func (x *keeper) recount(ctx context.Context, partition, group string, write bool) (is Aggregate, was *Aggregate, err error) {
 	key, err := x.key(partition, group)
 	if err != nil {
 		return Aggregate{}, nil, err
 	}
-	return recount[C](ctx, x.name, x.host.Table(), key, write, x.get, x.set, func(ctx context.Context) (Aggregate, error) {
+	return recount(ctx, x.name, x.host.Table(), key, write, x.get, x.set, func(ctx context.Context) (Aggregate, error) {
 		return x.total(ctx, key, group)
 	})
 }
@@ -251,7 +252,7 @@ func (x *keeper[C]) recount(ctx context.Context, partition, group string, write 
 // recount reads a row, calls scan, and writes the result under the row's ETag if the row had another aggregate and write is set.
 // Otherwise it reads the row again and, if the row has changed meanwhile, starts again: the scan may
 // have seen only some of the changes. was is nil if the row had no valid aggregate.
-func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, write bool, get func(*tables.Entity) (Aggregate, bool),
+func recount(ctx context.Context, pattern string, table *tables.Table, key tables.Key, write bool, get func(*tables.Entity) (Aggregate, bool),
 	set func(*tables.Entity, Aggregate), scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
 	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		row, err := readRow(ctx, table, key)
@@ -272,7 +273,7 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 			}
 			return errors.Is(err, tables.ErrConflict), err
 		}
-		err = driver.NewReconciliation(pattern, driver.Reconciliation[C]{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, putRow(row, set, is))
+		err = driver.NewReconciliation(pattern, driver.Reconciliation{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, putRow(row, set, is))
 		return errors.Is(err, tables.ErrConflict), err
 	})
 	return is, was, err

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -25,7 +26,7 @@ type total struct {
 }
 
 // wrong is Totals.Wrong.
-func (x *keeper[C]) wrong(ctx context.Context, scope driver.Scope) iter.Seq2[tables.Key, error] {
+func (x *keeper) wrong(ctx context.Context, scope driver.Scope) iter.Seq2[tables.Key, error] {
 	span := compoundkey.Starting(x.name)
 	if x.group == nil {
 		span = compoundkey.Range(x.name, x.name+"!")
@@ -42,15 +43,16 @@ func (x *keeper[C]) wrong(ctx context.Context, scope driver.Scope) iter.Seq2[tab
 			clear(open)
 			return err == nil || yield(tables.Key{}, err)
 		}
-		for row, err := range inScope(ctx, scope.Partitions, x.host.Table().Entities().Query().Rows(span)) {
+		for row, err := range inScope(ctx, scope.Partitions, core.Query(x.host.Table().Entities().Query().Rows(span))) {
 			if err != nil {
 				yield(tables.Key{}, err)
 				return
 			}
-			if _, ok := x.groupOf(row.Key); ok {
+			stored := row.(*tables.Entity)
+			if _, ok := x.groupOf(stored.Key); ok {
 				t := &total{}
-				t.was, t.valid = x.get(row)
-				open[row.Key] = t
+				t.was, t.valid = x.get(stored)
+				open[stored.Key] = t
 			}
 			if len(open) == mostTotals && !compare() {
 				return
@@ -61,11 +63,11 @@ func (x *keeper[C]) wrong(ctx context.Context, scope driver.Scope) iter.Seq2[tab
 }
 
 // inScope queries partitions, or the whole table for nil.
-func inScope[R any](ctx context.Context, partitions []string, q tables.Query[R]) iter.Seq2[*R, error] {
+func inScope(ctx context.Context, partitions []string, q core.Query) iter.Seq2[any, error] {
 	if partitions == nil {
 		return q.AllowTableScan().All(ctx)
 	}
-	return func(yield func(*R, error) bool) {
+	return func(yield func(any, error) bool) {
 		for _, p := range partitions {
 			for r, err := range q.Partition(p).All(ctx) {
 				if !yield(r, err) {
@@ -77,7 +79,7 @@ func inScope[R any](ctx context.Context, partitions []string, q tables.Query[R])
 }
 
 // groupOf returns the group of a row; ok is false if the row is none of the tally.
-func (x *tally[C]) groupOf(row tables.Key) (group string, ok bool) {
+func (x *tally) groupOf(row tables.Key) (group string, ok bool) {
 	if x.group == nil {
 		return "", row.Row == compoundkey.Join(x.name)
 	}
@@ -86,7 +88,7 @@ func (x *tally[C]) groupOf(row tables.Key) (group string, ok bool) {
 
 // addUp adds up the entities in the partitions of stored aggregates, and returns the rows whose aggregate differs. The aggregates of a partition
 // with an entity that cannot be read are unknown.
-func (x *keeper[C]) addUp(ctx context.Context, open map[tables.Key]*total, scope driver.Scope) (differing []tables.Key, err error) {
+func (x *keeper) addUp(ctx context.Context, open map[tables.Key]*total, scope driver.Scope) (differing []tables.Key, err error) {
 	if len(open) == 0 {
 		return nil, nil
 	}
@@ -94,7 +96,7 @@ func (x *keeper[C]) addUp(ctx context.Context, open map[tables.Key]*total, scope
 	for row := range open {
 		of[row.Partition] = true
 	}
-	partitions, q := slices.Sorted(maps.Keys(of)), x.host.Query()
+	partitions, q := slices.Sorted(maps.Keys(of)), core.Query(x.host.Query())
 	if n := len(partitions); scope.Partitions == nil && n > 1 { // one query, since there may be many small partitions
 		q, partitions = q.Where(tables.Ge("PartitionKey", partitions[0]), tables.Le("PartitionKey", partitions[n-1])), nil
 	}
@@ -132,7 +134,7 @@ func unreadable(err error) *tables.Error {
 }
 
 // agree is Totals.Agree.
-func (x *keeper[C]) agree(ctx context.Context, row tables.Key, write bool) (wrong, err error) {
+func (x *keeper) agree(ctx context.Context, row tables.Key, write bool) (wrong, err error) {
 	group, _ := x.groupOf(row)
 	is, was, err := x.recount(ctx, row.Partition, group, write)
 	switch {

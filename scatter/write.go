@@ -18,7 +18,7 @@ import (
 type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
-	copies     []func(*T) ([]driver.Copy, error)
+	copies     []func(any) ([]driver.Copy, error)
 	// The function reach makes the partition of a new entity known, and the function check does so for a stored
 	// entity. For Natural, reach checks the row key, and check is nil.
 	reach, check func(ctx context.Context, op string, v *T) error

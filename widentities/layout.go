@@ -37,7 +37,7 @@ type Options struct {
 // Layout spreads an entity of its repository over several rows if the entity does not fit into one row. It is
 // a patterns.Pattern, named "wide".
 type Layout[T any] struct {
-	repository driver.Binding[T]
+	repository driver.Binding
 	layout     *layout
 }
 
@@ -46,8 +46,8 @@ func New[T any](options *Options) *Layout[T] { return &Layout[T]{layout: newLayo
 
 // Attach implements patterns.Pattern; NewRepository calls it. It returns an error if FirstRow names a
 // property that entities do not store.
-func (l *Layout[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
-	return driver.Implementation[T]{Name: "wide", Binding: &l.repository, Layout: &driver.Layout{
+func (l *Layout[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
+	return driver.Implementation{Name: "wide", Binding: &l.repository, Layout: &driver.Layout{
 		Split: l.layout.split, Versions: l.layout.versions, Rows: l.layout.rows, Join: l.layout.join,
 		Filterable: func(property string) bool { return l.layout.first[property] },
 	}}, l.layout.check(host.PropertyNames(), reflect.TypeFor[T]())

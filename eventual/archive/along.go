@@ -14,7 +14,7 @@ import (
 // returns one.
 type Part[T any] interface {
 	// checkPart refuses a part that cannot be in one transaction with the entity, at the source or at the destination.
-	checkPart(source, destination driver.Host[T]) error
+	checkPart(source, destination driver.Host) error
 	// at returns the children of v. atSource says whether v is the entity at the source, or its copy at the
 	// destination.
 	at(ctx context.Context, v *T, atSource bool) ([]follower, error)
@@ -43,12 +43,12 @@ func Along[T, C any](children *patterns.Repository[C], of func(children tables.Q
 
 // childrenOf is the Part that Along returns.
 type childrenOf[T, C any] struct {
-	source driver.Host[C]
+	source driver.Host
 	of     func(tables.Query[C], *T) tables.Query[C]
 	toRepository[C]
 }
 
-func (p *childrenOf[T, C]) checkPart(source, destination driver.Host[T]) error {
+func (p *childrenOf[T, C]) checkPart(source, destination driver.Host) error {
 	switch {
 	case p.source == nil || p.repo == nil || p.of == nil:
 		return errors.New("Along was given a nil repository or function; give both repositories and the function that finds the children")
@@ -56,7 +56,7 @@ func (p *childrenOf[T, C]) checkPart(source, destination driver.Host[T]) error {
 		return fmt.Errorf("the children that move along are in table %s, and the entities in table %s; one transaction deletes both, so keep them in one table", p.source.Table().Name(), source.Table().Name())
 	case !p.repo.Table().Same(destination.Table()):
 		return fmt.Errorf("the children would move to table %s, and the entities to table %s; one transaction inserts both, so give repositories on one table", p.repo.Table().Name(), destination.Table().Name())
-	case sharesMeta(p.source):
+	case sharesMeta[C](p.source):
 		return errors.New("the children embed tables.Meta through a pointer, so a child and its copy would share it; embed the struct itself")
 	}
 	return p.check(p.source)
@@ -72,7 +72,7 @@ func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follo
 		host = p.source
 	}
 	var all []follower
-	for child, err := range p.of(host.Query(), v).Top(mostFollowers + 1).All(ctx) {
+	for child, err := range p.of(tables.Query[C](host.Query()), v).Top(mostFollowers + 1).All(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ type follower interface {
 // childOf is a child, at the source or at the destination.
 type childOf[T, C any] struct {
 	part  *childrenOf[T, C]
-	host  driver.Host[C]
+	host  driver.Host
 	child *C
 }
 

@@ -81,7 +81,7 @@ const (
 	maxContent = 32 << 20
 )
 
-func (d toContainer[T]) check(source driver.Host[T]) error {
+func (d toContainer[T]) check(source driver.Host) error {
 	switch {
 	case d.toFiles && fields.IsNil(d.files):
 		return errors.New("the Files are nil; give a store")
@@ -103,7 +103,7 @@ func (d toContainer[T]) check(source driver.Host[T]) error {
 	return nil
 }
 
-func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error) {
+func (d toContainer[T]) place(source driver.Host, entity *T) ([]string, error) {
 	name := d.name(entity)
 	err := blobio.CheckName(name)
 	if name == "" {

@@ -97,11 +97,11 @@ func (c *clerk) state() string { return c.Life + ": " + c.Note }
 // elsewhere is an index with a copy in another table, whose changes go over the queue.
 type elsewhere struct{ table *tables.Table }
 
-func (e *elsewhere) Attach(driver.Host[clerk]) (driver.Implementation[clerk], error) {
-	return driver.Implementation[clerk]{Name: "elsewhere", Outside: &driver.Outside[clerk]{Table: e.table,
-		Copies: func(c *clerk) ([]driver.OutsideCopy, error) {
+func (e *elsewhere) Attach(driver.Host, *clerk) (driver.Implementation, error) {
+	return driver.Implementation{Name: "elsewhere", Outside: &driver.Outside{Table: e.table,
+		Copies: driver.Of(func(c *clerk) ([]driver.OutsideCopy, error) {
 			return []driver.OutsideCopy{{Key: tables.Key{Partition: "clerks", Row: compoundkey.Join("clerk", compoundkey.String(c.Department), compoundkey.Int(c.ID, 6))}}}, nil
-		}}}, nil
+		})}}, nil
 }
 
 // office is where a test's processes work: names, and how their movers are made.

@@ -27,7 +27,7 @@ type Mover[T any] struct {
 	queue       *eventual.Queue
 	name        string
 	messageType string
-	source      driver.Host[T]
+	source      driver.Host
 	destination Destination[T]
 	replaces    bool
 }
@@ -75,7 +75,7 @@ func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], 
 		return nil, errs.Wiringf(op, q.Name(), "the destination is nil; use ToRepository or ToContainer")
 	}
 	host := patterns.HostOf(source)
-	if sharesMeta(host) {
+	if sharesMeta[T](host) {
 		return nil, errs.Wiringf(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it; embed the struct itself", reflect.TypeFor[T]())
 	}
 	m := &Mover[T]{queue: q, name: name, messageType: moveTypes + name, source: host, destination: destination}
@@ -93,7 +93,7 @@ func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], 
 
 // sharesMeta reports whether a copy of a T has the same Meta as the original, because T embeds a pointer to its
 // Meta.
-func sharesMeta[T any](r driver.Host[T]) bool {
+func sharesMeta[T any](r driver.Host) bool {
 	var v T
 	meta := r.MetaOf(&v)
 	copied := v
@@ -121,7 +121,7 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 		return refused(tables.ErrInvalid, errors.New("the entity has no incarnation; read it with the repository, and if a program without repository wrote it, Replace it there first"))
 	}
 	if meta.Partial() {
-		whole, err := m.source.Get(ctx, key)
+		whole, err := driver.Got[T](m.source.Get(ctx, key))
 		if err != nil {
 			return err
 		}
@@ -151,9 +151,9 @@ func movedIncarnation(incarnation string) string {
 // Destination says where a Mover moves entities: use ToRepository, ToContainer or ToFiles.
 type Destination[T any] interface {
 	// check refuses a destination to which entities of the source cannot be moved.
-	check(source driver.Host[T]) error
+	check(source driver.Host) error
 	// place returns the location of an entity's copy: partition key and row key, or the name of a blob.
-	place(source driver.Host[T], entity *T) ([]string, error)
+	place(source driver.Host, entity *T) ([]string, error)
 	// move handles one delivery.
 	move(ctx context.Context, w *moving[T]) error
 }
@@ -211,7 +211,7 @@ func (w *moving[T]) rounds(ctx context.Context, round func(context.Context) (don
 // read reads the entity. It returns nil if the entity does not exist, or if another incarnation is stored under
 // its key.
 func (w *moving[T]) read(ctx context.Context) (*T, error) {
-	entity, err := w.source.Get(ctx, w.key)
+	entity, err := driver.Got[T](w.source.Get(ctx, w.key))
 	switch {
 	case errors.Is(err, tables.ErrNotFound):
 		return nil, nil

@@ -163,26 +163,26 @@ type Embedded struct{ tables.Meta }
 // sealing stands for a pattern that encrypts.
 type sealing struct{}
 
-func (sealing) Attach(driver.Host[clerk]) (driver.Implementation[clerk], error) {
-	return transforming("sealing", driver.Transform[clerk]{Stage: driver.StageEncrypt}), nil
+func (sealing) Attach(driver.Host, *clerk) (driver.Implementation, error) {
+	return transforming("sealing", driver.Transform{Stage: driver.StageEncrypt}), nil
 }
 
 // transforming is a pattern that leaves properties as they are.
-func transforming(name string, t driver.Transform[clerk]) driver.Implementation[clerk] {
-	t.Store = func(_ context.Context, _ *driver.Change[clerk], p tables.Properties) (tables.Properties, error) {
+func transforming(name string, t driver.Transform) driver.Implementation {
+	t.Store = func(_ context.Context, _ *driver.Change, p tables.Properties) (tables.Properties, error) {
 		return p, nil
 	}
 	t.Load = func(_ context.Context, _ driver.Reading, p tables.Properties) (tables.Properties, error) {
 		return p, nil
 	}
-	return driver.Implementation[clerk]{Name: name, Transform: &t}
+	return driver.Implementation{Name: name, Transform: &t}
 }
 
 // referring stands for a pattern whose entities hold references as they are read.
 type referring struct{}
 
-func (referring) Attach(driver.Host[clerk]) (driver.Implementation[clerk], error) {
-	return transforming("referring", driver.Transform[clerk]{Stage: driver.StageSpill, Streams: true}), nil
+func (referring) Attach(driver.Host, *clerk) (driver.Implementation, error) {
+	return transforming("referring", driver.Transform{Stage: driver.StageSpill, Streams: true}), nil
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -32,23 +32,23 @@ func ToRepository[T any](repo *patterns.Repository[T], rekey func(*T), along ...
 }
 
 type toRepository[T any] struct {
-	repo  driver.Host[T] // nil if ToRepository was given nil
+	repo  driver.Host // nil if ToRepository was given nil
 	rekey func(*T)
 	along []Part[T]
 }
 
 // check refuses a repository that would store in plaintext what the source encrypts, or would hold references to blobs that
 // the move deletes with the entity.
-func (d toRepository[T]) check(source driver.Host[T]) error {
+func (d toRepository[T]) check(source driver.Host) error {
 	if d.repo == nil {
 		return errors.New("the repository is nil; give one")
 	}
 	kept := d.repo.Patterns()
 	for _, p := range source.Patterns() {
-		if streams(p) && !slices.ContainsFunc(kept, func(k driver.Implementation[T]) bool { return streams(k) && k.Name == p.Name }) {
+		if streams(p) && !slices.ContainsFunc(kept, func(k *driver.Implementation) bool { return streams(k) && k.Name == p.Name }) {
 			return fmt.Errorf("pattern %q keeps content in blobs that are deleted with the entity, and the destination has no such pattern; add it to the destination repository", p.Name)
 		}
-		if encrypts(p) && !slices.ContainsFunc(kept, encrypts[T]) {
+		if encrypts(p) && !slices.ContainsFunc(kept, encrypts) {
 			return fmt.Errorf("pattern %q encrypts properties, and the destination has no such pattern; add it to the destination repository", p.Name)
 		}
 	}
@@ -63,16 +63,16 @@ func (d toRepository[T]) check(source driver.Host[T]) error {
 	return nil
 }
 
-func encrypts[T any](p driver.Implementation[T]) bool {
+func encrypts(p *driver.Implementation) bool {
 	return p.Transform != nil && p.Transform.Stage == driver.StageEncrypt
 }
 
-func streams[T any](p driver.Implementation[T]) bool {
+func streams(p *driver.Implementation) bool {
 	return p.Transform != nil && p.Transform.Streams
 }
 
 // rekeyed returns a copy of the entity's value, with the key that it gets at the destination.
-func (d toRepository[T]) rekeyed(source driver.Host[T], entity *T) (*T, error) {
+func (d toRepository[T]) rekeyed(source driver.Host, entity *T) (*T, error) {
 	v := *entity
 	*d.repo.MetaOf(&v) = tables.Meta{}
 	if d.rekey != nil {
@@ -91,7 +91,7 @@ func (d toRepository[T]) rekeyed(source driver.Host[T], entity *T) (*T, error) {
 
 // protects returns an error if a property is less protected in the copy than at the source: encrypted, signed,
 // or neither. It checks each entity, since the key may determine which properties are protected.
-func (d toRepository[T]) protects(source driver.Host[T], entity, copied *T, key tables.Key) error {
+func (d toRepository[T]) protects(source driver.Host, entity, copied *T, key tables.Key) error {
 	from, to := protectorOf(source), protectorOf(d.repo)
 	if from == nil {
 		return nil
@@ -118,16 +118,16 @@ func (d toRepository[T]) protects(source driver.Host[T], entity, copied *T, key 
 }
 
 // protectorOf returns the pattern that encrypts or signs a repository's properties, or nil.
-func protectorOf[T any](repo driver.Host[T]) *driver.Implementation[T] {
+func protectorOf(repo driver.Host) *driver.Implementation {
 	for _, p := range repo.Patterns() {
 		if p.Transform != nil && p.Transform.Protects != nil {
-			return &p
+			return p
 		}
 	}
 	return nil
 }
 
-func (d toRepository[T]) place(source driver.Host[T], entity *T) ([]string, error) {
+func (d toRepository[T]) place(source driver.Host, entity *T) ([]string, error) {
 	v, err := d.rekeyed(source, entity)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (m *repositoryMove[T]) readSource(ctx context.Context) (*family[T], error) 
 
 // readCopy reads the entity under the copy's key with its children; it returns nil if there is none.
 func (m *repositoryMove[T]) readCopy(ctx context.Context) (*family[T], error) {
-	there, err := m.repo.Get(ctx, tables.Key{Partition: m.to[0], Row: m.to[1]})
+	there, err := driver.Got[T](m.repo.Get(ctx, tables.Key{Partition: m.to[0], Row: m.to[1]}))
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}

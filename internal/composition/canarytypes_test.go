@@ -153,7 +153,7 @@ func TestCanaryTypes(t *testing.T) {
 	ctx, read := t.Context(), harness.Must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
 	page := harness.Must[tables.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
 	for _, v := range []any{read, page, harness.Must[*tables.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), tables.String(canaryPlaintext), tables.Eq("Name", "x"),
-		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, driver.Change[item]{Entity: read}, driver.Reconciliation[item]{Entity: read}, eventual.Commit[item]{Entity: read}, logdata.Record{}} {
+		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, driver.Change{Entity: read}, driver.Reconciliation{Entity: read}, eventual.Commit[item]{Entity: read}, logdata.Record{}} {
 		x.value(v, x.birds.keys) // of these, the values are the program's own
 	}
 	exported := exportedTypes(t)

@@ -139,7 +139,7 @@ func TestMatrix(t *testing.T) {
 					return
 				}
 				harness.Check(t, err)
-				harness.Check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, slices.ContainsFunc(patterns.HostOf(r).Patterns(), func(p driver.Implementation[item]) bool { return p.Name == "Clip" })))
+				harness.Check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, slices.ContainsFunc(patterns.HostOf(r).Patterns(), func(p *driver.Implementation) bool { return p.Name == "Clip" })))
 				calls := int64(0)
 				for _, p := range []part{a, b} {
 					if p.name == "eventual.OnCommit" {
@@ -173,7 +173,7 @@ func (k *kit) makeParts(t testing.TB, chosen ...part) []patterns.Pattern[item] {
 func (k *kit) nameOfPattern(t testing.TB, p patterns.Pattern[item]) string {
 	t.Helper()
 	r := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(k.table, patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}))
-	implementation, _ := p.Attach(patterns.HostOf(r)) // whether it fits is another question
+	implementation, _ := p.Attach(patterns.HostOf(r), nil) // whether it fits is another question
 	return implementation.Name
 }
 

@@ -95,8 +95,8 @@ func TestPatternsOfOneCompanion(t *testing.T) {
 // interrupted is a pattern of items that calls a function when a change is planned.
 type interrupted struct{ planned func() }
 
-func (p *interrupted) Attach(driver.Host[item]) (driver.Implementation[item], error) {
-	return driver.Implementation[item]{Name: "interrupted", Rows: func(context.Context, []*driver.Change[item]) ([]driver.RowOperation, error) {
+func (p *interrupted) Attach(driver.Host, *item) (driver.Implementation, error) {
+	return driver.Implementation{Name: "interrupted", Rows: func(context.Context, []*driver.Change) ([]driver.RowOperation, error) {
 		p.planned()
 		return nil, nil
 	}}, nil

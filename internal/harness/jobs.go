@@ -93,7 +93,7 @@ func Keeper[P any](x *Trouble, seed uint64, runs int, open func(*storagetest.Ser
 }
 
 // ReadFact reads one fact with Audit.Read.
-func ReadFact[T any](ctx context.Context, a *driver.Audit[T], place string, entity tables.Key) (fact driver.Fact, held bool, err error) {
+func ReadFact(ctx context.Context, a *driver.Audit, place string, entity tables.Key) (fact driver.Fact, held bool, err error) {
 	found, err := a.Read(ctx, []driver.Fact{{Place: place, Entity: entity}})
 	if err != nil || found[0] == nil {
 		return fact, false, err
@@ -102,8 +102,8 @@ func ReadFact[T any](ctx context.Context, a *driver.Audit[T], place string, enti
 }
 
 // ReconcileOne calls a pattern's Reconcile for one entity.
-func ReconcileOne[T any](ctx context.Context, reconcile func(context.Context, []*driver.Reconciliation[T]) error, r *driver.Reconciliation[T]) error {
-	if err := reconcile(ctx, []*driver.Reconciliation[T]{r}); err != nil {
+func ReconcileOne(ctx context.Context, reconcile func(context.Context, []*driver.Reconciliation) error, r *driver.Reconciliation) error {
+	if err := reconcile(ctx, []*driver.Reconciliation{r}); err != nil {
 		return err
 	}
 	return r.Err

@@ -261,7 +261,7 @@ func Bags(n, p int) iter.Seq2[*tables.Entity, error] {
 }
 
 // PatternOf returns the Implementation of the repository's pattern with the given name.
-func PatternOf[T any](t testing.TB, r *patterns.Repository[T], name string) driver.Implementation[T] {
+func PatternOf[T any](t testing.TB, r *patterns.Repository[T], name string) *driver.Implementation {
 	t.Helper()
 	for _, p := range patterns.HostOf(r).Patterns() {
 		if p.Name == name {
@@ -310,8 +310,8 @@ func AsyncIf[T any](async bool, all ...patterns.Pattern[T]) []patterns.Pattern[T
 type perhapsAsync[T any] struct{ patterns.Pattern[T] }
 
 // Attach implements patterns.Pattern.
-func (p perhapsAsync[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
-	i, err := p.Pattern.Attach(host)
+func (p perhapsAsync[T]) Attach(host driver.Host, of *T) (driver.Implementation, error) {
+	i, err := p.Pattern.Attach(host, of)
 	i.Async = i.OutsideKeys != nil
 	return i, err
 }

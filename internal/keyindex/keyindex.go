@@ -19,46 +19,48 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
-// Index is an index of entities of type T.
-type Index[T any] struct {
+// Index is an index of entities, whose functions get pointers to the entities' type.
+type Index struct {
 	Name    string
-	Keys    func(*T) []compoundkey.Part // the index keys of an entity; pure
-	Project []string                    // the properties that copies contain; nil for all
-	Groups  Groups[T]
-	Binding driver.Binding[T]
+	Keys    func(any) []compoundkey.Part // the index keys of an entity; pure
+	Project []string                     // the properties that copies contain; nil for all
+	Groups  Groups
+	Binding driver.Binding
+
+	of reflect.Type // of the entities
 }
 
 // Groups says how an index divides its entities into groups. The zero value is one group, "", with all entities.
-type Groups[T any] struct {
-	Of          func(*T) string // the group of an entity; pure; nil if this function does not define the groups
-	ByPartition bool            // the group is the entity's partition
+type Groups struct {
+	Of          func(any) string // the group of an entity; pure; nil if this function does not define the groups
+	ByPartition bool             // the group is the entity's partition
 }
 
 // Any reports whether there are groups, so that a read has to choose one.
-func (g Groups[T]) Any() bool { return g.Of != nil || g.ByPartition }
+func (g Groups) Any() bool { return g.Of != nil || g.ByPartition }
 
-// New makes an index. key returns one index key or several; it must be pure.
-func New[T any, K compoundkey.OneOrMany](name string, key func(*T) K, groups Groups[T]) Index[T] {
-	return Index[T]{Name: name, Keys: manyKeys(key), Groups: groups}
-}
-
-// manyKeys converts a key function into one that returns a slice. For a nil function it returns nil, and Attach returns
-// an error.
-func manyKeys[T any, K compoundkey.OneOrMany](key func(*T) K) func(*T) []compoundkey.Part {
-	switch key := any(key).(type) {
+// New makes an index. key returns one index key or several, and group, if it is not nil, the group; both must be pure.
+func New[T any, K compoundkey.OneOrMany](name string, key func(*T) K, group func(*T) string, byPartition bool) *Index {
+	x := &Index{Name: name, Groups: Groups{ByPartition: byPartition}, of: reflect.TypeFor[T]()}
+	if group != nil {
+		x.Groups.Of = func(v any) string { return group(v.(*T)) }
+	}
+	switch key := any(key).(type) { // for a nil function, Attach returns an error
 	case func(*T) compoundkey.Part:
 		if key != nil {
-			return func(v *T) []compoundkey.Part { return []compoundkey.Part{key(v)} }
+			x.Keys = func(v any) []compoundkey.Part { return []compoundkey.Part{key(v.(*T))} }
 		}
 	case func(*T) []compoundkey.Part:
-		return key
+		if key != nil {
+			x.Keys = func(v any) []compoundkey.Part { return key(v.(*T)) }
+		}
 	}
-	return nil
+	return x
 }
 
 // Attach checks that the repository can have the index, and returns the common part of its Implementation.
-func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
-	implementation := driver.Implementation[T]{Name: x.Name, Binding: &x.Binding, Projects: x.Project}
+func (x *Index) Attach(host driver.Host) (driver.Implementation, error) {
+	implementation := driver.Implementation{Name: x.Name, Binding: &x.Binding, Projects: x.Project}
 	if x.Keys == nil {
 		return implementation, errors.New("the index's key function is nil; pass one to its constructor")
 	}
@@ -71,7 +73,7 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	if known := host.PropertyNames(); known != nil {
 		for _, name := range x.Project {
 			if !slices.Contains(known, name) {
-				return implementation, fmt.Errorf("Options.Project names property %s, but %s has no such property; use the name under which the field is stored", name, reflect.TypeFor[T]())
+				return implementation, fmt.Errorf("Options.Project names property %s, but %s has no such property; use the name under which the field is stored", name, x.of)
 			}
 		}
 	}
@@ -79,10 +81,10 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 }
 
 // Host returns the repository to which the index was given, or an ErrWiring if there is none.
-func (x *Index[T]) Host(op string) (driver.Host[T], error) { return x.Binding.Host(op, x.Name) }
+func (x *Index) Host(op string) (driver.Host, error) { return x.Binding.Host(op, x.Name) }
 
 // KeysOf returns the index keys of an entity, without the zero Part and without duplicates.
-func (x *Index[T]) KeysOf(v *T) []compoundkey.Part {
+func (x *Index) KeysOf(v any) []compoundkey.Part {
 	var parts []compoundkey.Part
 	var seen []string
 	for _, part := range x.Keys(v) {
@@ -100,7 +102,7 @@ func (x *Index[T]) KeysOf(v *T) []compoundkey.Part {
 
 // Partition returns the key of a partition in which an index with partitions of its own stores a group: the index's
 // name, unless the group is "" the group, and further parts if there are several.
-func (x *Index[T]) Partition(group string, further ...compoundkey.Part) string {
+func (x *Index) Partition(group string, further ...compoundkey.Part) string {
 	if group == "" {
 		return compoundkey.Join(x.Name, further...)
 	}
@@ -109,19 +111,19 @@ func (x *Index[T]) Partition(group string, further ...compoundkey.Part) string {
 
 // InGroups returns the condition that a row is in a partition of the index, whatever the group. Two of its four comparisons are a range,
 // so that the service does not read the whole table. The other two leave out indexes whose names begin with this one's, such as "email2".
-func (x *Index[T]) InGroups() entity.Condition {
+func (x *Index) InGroups() entity.Condition {
 	none, groups := x.Partition(""), compoundkey.All().Under(x.Name)
 	return entity.And(entity.Ge("PartitionKey", none), entity.Lt("PartitionKey", groups.To()),
 		entity.Or(entity.Eq("PartitionKey", none), entity.Ge("PartitionKey", groups.From())))
 }
 
 // Owns reports whether a partition key is one of the index: a table may hold several indexes.
-func (x *Index[T]) Owns(partition string) bool {
+func (x *Index) Owns(partition string) bool {
 	return partition == x.Name || strings.HasPrefix(partition, x.Name+"_")
 }
 
 // GroupOf returns the group of an entity. keyOf is Host.KeyOf.
-func (x *Index[T]) GroupOf(v *T, keyOf func(*T) entity.Key) string {
+func (x *Index) GroupOf(v any, keyOf func(any) entity.Key) string {
 	switch {
 	case x.Groups.ByPartition:
 		return keyOf(v).Partition
@@ -133,7 +135,7 @@ func (x *Index[T]) GroupOf(v *T, keyOf func(*T) entity.Key) string {
 
 // Chosen returns the group that a read has to use. The argument in points to the group that the caller gave to In; it
 // is nil if the caller did not call In.
-func (x *Index[T]) Chosen(op string, in *string) (string, error) {
+func (x *Index) Chosen(op string, in *string) (string, error) {
 	var why string
 	switch {
 	case x.Groups.Any() == (in != nil):

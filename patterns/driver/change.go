@@ -35,12 +35,12 @@ func (k ChangeKind) String() string {
 }
 
 // Change is one logical change of an entity, as the functions of patterns get it.
-type Change[T any] struct {
+type Change struct {
 	Kind   ChangeKind // a pattern that reports changes must ignore ChangeTouch
 	Key    tables.Key
 	ID     string            // unique ID of this change; use it in the names of new blobs and of rows in other partitions
-	Entity *T                // the new state, or the state that was read for a delete
-	Given  *T                // for a merge: the caller's value, whose properties are merged; nil for other kinds
+	Entity any               // the new state, or the state that was read for a delete
+	Given  any               // for a merge: a pointer to the caller's value, whose properties are merged; nil for other kinds
 	Stored tables.Properties // the properties to store, after the transforms; nil for a delete
 	Prior  []string          // what Implementation.Prior returned for the entity's old state; nil for an insert
 	// PriorWriteID is the Meta.WriteID of the state that the change replaces. While the stored entity has it,
@@ -58,7 +58,7 @@ type Change[T any] struct {
 
 // NewChange returns c as the Change that a pattern gets, with the state that all patterns of the change share. Package patterns makes
 // every Change so, and the tests of a pattern can do the same.
-func NewChange[T any](pattern string, state *ChangeState, c Change[T]) *Change[T] {
+func NewChange(pattern string, state *ChangeState, c Change) *Change {
 	c.pattern, c.state = pattern, state
 	return &c
 }
@@ -66,19 +66,19 @@ func NewChange[T any](pattern string, state *ChangeState, c Change[T]) *Change[T
 // MergeWhole is for a Transform.Store that cannot merge because it must remove properties from the stored row.
 // After the call, Store must return all properties of the entity, and the change replaces the row under its
 // ETag. stored are the properties that the row has now.
-func (c *Change[T]) MergeWhole() (stored tables.Properties) {
+func (c *Change) MergeWhole() (stored tables.Properties) {
 	c.state.Whole = true
 	return slices.Clone(c.state.Base)
 }
 
 // Writes reports whether the change writes a property: an insert, a replace or a touch writes every property, a
 // merge those that it sends, and a delete none.
-func (c *Change[T]) Writes(property string) bool {
+func (c *Change) Writes(property string) bool {
 	return c.Kind != ChangeDelete && (c.Kind != ChangeMerge || c.state != nil && c.state.Given.Has(property))
 }
 
 // Note stores a value with the change for later calls of the same pattern.
-func (c *Change[T]) Note(v any) {
+func (c *Change) Note(v any) {
 	if c.state == nil {
 		c.state = &ChangeState{}
 	}
@@ -89,7 +89,7 @@ func (c *Change[T]) Note(v any) {
 }
 
 // Noted returns the pattern's last Note about the change, or nil.
-func (c *Change[T]) Noted() any {
+func (c *Change) Noted() any {
 	if c.state == nil {
 		return nil
 	}

@@ -13,13 +13,13 @@ import (
 )
 
 // lastChange is a pattern of a third party: the row "lastchange" of each partition names the entity that changed last.
-type lastChange[T any] struct{ repository driver.Binding[T] }
+type lastChange[T any] struct{ repository driver.Binding }
 
 // Attach implements patterns.Pattern.
-func (p *lastChange[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
-	return driver.Implementation[T]{Name: "lastchange", Binding: &p.repository,
+func (p *lastChange[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
+	return driver.Implementation{Name: "lastchange", Binding: &p.repository,
 		// Rows writes the row under the ETag it was read with. If another writer was faster, the change is planned again.
-		Rows: func(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
+		Rows: func(ctx context.Context, changes []*driver.Change) ([]driver.RowOperation, error) {
 			var last tables.Key
 			for _, c := range changes {
 				if c.Kind != driver.ChangeTouch { // which is no news
@@ -58,7 +58,7 @@ func (p *lastChange[T]) In(ctx context.Context, partition string) (string, error
 
 func lastKey(partition string) tables.Key { return tables.Key{Partition: partition, Row: "lastchange"} }
 
-func lastRow[T any](ctx context.Context, host driver.Host[T], partition string) (*tables.Entity, error) {
+func lastRow(ctx context.Context, host driver.Host, partition string) (*tables.Entity, error) {
 	return host.Table().Entities().Get(ctx, lastKey(partition))
 }
 

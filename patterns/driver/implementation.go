@@ -22,13 +22,13 @@ import (
 //
 // The order of writing is: intent, type and version, moving out large values, encryption, layout, rows. Reading
 // reverses it. The order in which patterns are given to NewRepository does not matter. The functions may be called
-// concurrently.
-type Implementation[T any] struct {
+// concurrently. They get an entity as a pointer to the repository's type T: see Of and As.
+type Implementation struct {
 	// Name is stored in rows and intents, and appears in plans, errors and reports. It is unique in its repository,
 	// has no comma, and must not change while stored data uses it.
 	Name string
 	// Binding gives the pattern's own methods access to the repository; nil for a pattern without such methods.
-	Binding *Binding[T]
+	Binding *Binding
 	// Pattern is the pattern itself. Set it only if its package searches Host.Patterns for its own patterns.
 	Pattern any
 	// Tables and Containers are resources of the pattern other than the repository's table and Outside.Table.
@@ -40,34 +40,34 @@ type Implementation[T any] struct {
 	Intents IntentQueue
 	// Fits returns an error if the pattern cannot be combined with other patterns of the repository. It is
 	// called once, after all patterns have attached; all includes this pattern.
-	Fits func(all []Implementation[T]) error
+	Fits func(all []*Implementation) error
 
 	// Copies returns further rows of an entity in its own partition that depend only on the entity. It must be
 	// pure. The repository compares the new row keys with the old ones, and in the entity's own transaction
 	// rewrites a row whose key is in both, inserts a row with a new key, which must be free, and deletes a row
 	// whose key is only in the old ones. Verify and Repair need no further function.
-	Copies func(entity *T) ([]Copy, error)
+	Copies func(entity any) ([]Copy, error)
 	// Outside are further rows of an entity in other partitions or another table.
-	Outside *Outside[T]
+	Outside *Outside
 	// Async leaves the effects of Reconcile to workers. patterns.Async sets this field.
 	Async bool
 	// Projects names the properties that Copies and Outside.Copies store, nil if some copies store all.
 	Projects []string
 
 	// Prior returns the value of Change.Prior for the next change of an entity with this stored state.
-	Prior func(entity *T, stored tables.Properties) ([]string, error)
+	Prior func(entity any, stored tables.Properties) ([]string, error)
 	// Rows returns the writes of rows in the entities' partition that several entities share, such as a list.
 	// changes are all changes of the repository in one transaction, so that several changes of one list become
 	// one write of its row. Rows may read rows; it sets Row.ETag of each operation to the ETag with which it
 	// read the row. If the service rejects an operation, the repository plans the whole transaction again and
 	// calls Rows again, so Rows must keep no state.
-	Rows func(ctx context.Context, changes []*Change[T]) ([]RowOperation, error)
+	Rows func(ctx context.Context, changes []*Change) ([]RowOperation, error)
 	// Companions stages changes of other entities in the same partition of the same table, by Host.Stage of
 	// their repository, for the transaction of the change. It reads these entities by Host.GetIn, which also
 	// sees the changes of the transaction itself. change.Stored is nil. Companions is called again whenever the
 	// transaction is planned again. If it edits another change of the transaction, the Companions function of
 	// that other change is not called again.
-	Companions func(ctx context.Context, change *Change[T], x *tables.Transaction) error
+	Companions func(ctx context.Context, change *Change, x *tables.Transaction) error
 
 	// Complete sets properties of change.Entity that depend on other entities; it overwrites what the caller
 	// has set in them. It may read. It is not called for a delete. To pass what it has read to the pattern's
@@ -81,13 +81,13 @@ type Implementation[T any] struct {
 	//     patterns, so that it finds the entity by their indexes;
 	//   - Companions, which writes the entities that Complete has read, in the entity's transaction and under
 	//     the ETags with which they were read. Complete is called again whenever the change is planned again.
-	Complete func(ctx context.Context, change *Change[T]) error
+	Complete func(ctx context.Context, change *Change) error
 
 	// OutsideKeys returns a key, in the pattern's own notation, for everything outside of the partition that a
 	// change can touch: the old keys and the new ones. The repository stores the keys in the intent before it
 	// writes anything else. OutsideKeys is called before Transform.Store, so change.Stored may be nil. A
 	// pattern with OutsideKeys needs Reconcile.
-	OutsideKeys func(ctx context.Context, change *Change[T]) ([]string, error)
+	OutsideKeys func(ctx context.Context, change *Change) ([]string, error)
 	// Reconcile makes what is stored under each named key match the current state of its entity. all are the
 	// entities of the repository in one transaction or message: Reconcile can read and write once what several
 	// of them share, such as a list. The writer calls it after the commit; if the writer died, a worker calls
@@ -95,16 +95,16 @@ type Implementation[T any] struct {
 	// the named keys. It sets Reconciliation.Err of an entity that it cannot reconcile, and continues with the
 	// others; an error that it returns concerns all of them. For a pattern whose entities share nothing, use
 	// ReconcileEach.
-	Reconcile func(ctx context.Context, all []*Reconciliation[T]) error
+	Reconcile func(ctx context.Context, all []*Reconciliation) error
 	// Last makes Reconcile run after the Reconcile functions of all other patterns, and only for entities for
 	// which none of these failed. An index key that another entity owns does not count as such a failure. A
 	// pattern that calls the program sets Last, so that the program finds the entity by its indexes.
 	Last bool
 
-	Transform *Transform[T] // properties rewritten on the way to and from storage
-	Layout    *Layout       // spreads an entity over several rows; at most one per repository
-	Audit     *Audit[T]     // lets Verify, Repair and Rebuild check what the pattern stores beside copies
-	Totals    *Totals       // lets them check the numbers that the pattern adds up from several entities
+	Transform *Transform // properties rewritten on the way to and from storage
+	Layout    *Layout    // spreads an entity over several rows; at most one per repository
+	Audit     *Audit     // lets Verify, Repair and Rebuild check what the pattern stores beside copies
+	Totals    *Totals    // lets them check the numbers that the pattern adds up from several entities
 
 	// Seals names properties that the pattern stores and that determine how the entity's other properties are
 	// decoded, such as type and version. An encryption pattern signs them.
@@ -126,11 +126,11 @@ type Copy struct {
 // Outside are copies of an entity in other partitions that depend only on the entity. The repository keeps them current: it marks
 // those that a change makes wrong before the change commits, and settles them afterwards; its reads follow marked copies to the entity. A
 // key belongs to one entity at a time: a write that needs a key of another entity fails with ErrDuplicate.
-type Outside[T any] struct {
+type Outside struct {
 	// Table is the table of the copies; nil is the repository's own.
 	Table *tables.Table
 	// Copies returns the entity's copies. It must be pure.
-	Copies func(entity *T) ([]OutsideCopy, error)
+	Copies func(entity any) ([]OutsideCopy, error)
 	// Owns reports whether a copy of this pattern can have the key; nil means that it can have every key. Set
 	// it if several repositories store copies of entities with the same keys in one table: otherwise Verify of
 	// each repository reports the copies of the others as spurious.
@@ -173,12 +173,12 @@ const (
 )
 
 // Transform rewrites properties between T and storage.
-type Transform[T any] struct {
+type Transform struct {
 	Stage Stage
 	// Store converts properties of the entity into the properties to store: all of them, or those that a merge
 	// sends. Unless change.DryRun is set, it may write outside of the partition the things that OutsideKeys has
 	// named. Every copy of the entity is made from the result.
-	Store func(ctx context.Context, change *Change[T], p tables.Properties) (tables.Properties, error)
+	Store func(ctx context.Context, change *Change, p tables.Properties) (tables.Properties, error)
 	// Load reverses Store. It returns ErrOutdated if the properties refer to something that no longer exists,
 	// because the entity may have been replaced. Then the repository reads the row again, and returns
 	// ErrGarbled if the row has not changed. An ErrNotFound of Load also becomes ErrGarbled, since
@@ -271,9 +271,9 @@ type FurtherRow struct {
 }
 
 // Reconciliation is one entity in the input of Implementation.Reconcile.
-type Reconciliation[T any] struct {
+type Reconciliation struct {
 	Key    tables.Key
-	Entity *T                // nil if the entity does not exist
+	Entity any               // nil if the entity does not exist
 	Stored tables.Properties // all properties of the entity, as stored
 	Keys   []string
 	// Received reports that Keys come from a queue message, which anyone who can write to the queue may have
@@ -295,8 +295,8 @@ type Reconciliation[T any] struct {
 
 // ReconcileEach returns an Implementation.Reconcile for a pattern whose entities share nothing outside of the
 // partition. It calls reconcile for each entity, and continues with the next one after an error.
-func ReconcileEach[T any](reconcile func(ctx context.Context, r *Reconciliation[T]) error) func(context.Context, []*Reconciliation[T]) error {
-	return func(ctx context.Context, all []*Reconciliation[T]) error {
+func ReconcileEach(reconcile func(ctx context.Context, r *Reconciliation) error) func(context.Context, []*Reconciliation) error {
+	return func(ctx context.Context, all []*Reconciliation) error {
 		for _, r := range all {
 			r.Err = reconcile(ctx, r)
 		}
@@ -306,13 +306,13 @@ func ReconcileEach[T any](reconcile func(ctx context.Context, r *Reconciliation[
 
 // NewReconciliation is for patterns that repair their own rows outside of any change. r.Keys are the keys that
 // may be written, and pattern is the name of the pattern that owns the rows.
-func NewReconciliation[T any](pattern string, r Reconciliation[T]) *Reconciliation[T] {
+func NewReconciliation(pattern string, r Reconciliation) *Reconciliation {
 	r.pattern = pattern
 	return &r
 }
 
 // Owns reports whether the message names a key. Reconcile may write only named keys.
-func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
+func (r *Reconciliation) Owns(ctx context.Context, key string) bool {
 	return slices.Contains(r.Keys, key) || !lease.Holds(ctx, lease.OwnKeys)
 }
 
@@ -321,7 +321,7 @@ func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 // keys or entities, check each of these keys with Owns first. Write uses Row.Key and Row.Properties. ReplaceRow
 // and DeleteRow require Row.ETag, so that the service rejects a delayed write. Write returns ErrConflict if a
 // row has changed, appeared or disappeared: then read the rows again and repeat.
-func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, operations ...RowOperation) error {
+func (r *Reconciliation) Write(ctx context.Context, key string, table *tables.Table, operations ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {
 		return errs.Invalidf(op, "the message does not name %q, so it cannot be written for this message; name it in Outside or OutsideKeys", key)
@@ -346,9 +346,9 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 // Audit lets Verify and Repair compare the facts that a pattern stores for entities with the facts that the
 // entities require. A fact is something that a pattern stores for an entity and that is not a copy. A pattern
 // that stores only copies needs no Audit: the repository knows its rows.
-type Audit[T any] struct {
+type Audit struct {
 	// Expected returns the facts that the pattern must store for an entity. It must be pure.
-	Expected func(entity *T) ([]Fact, error)
+	Expected func(entity any) ([]Fact, error)
 	// List yields the facts that are stored for the entities in the scope, in any order. For a fact that cannot
 	// be read, it yields a Fact with an Err.
 	List func(ctx context.Context, scope Scope) iter.Seq2[Fact, error]

@@ -19,6 +19,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
 
@@ -82,7 +83,7 @@ func (b *writer) unit(ctx context.Context, v any) (core.Unit, error) {
 // streams reports whether entities can hold content that can be read only once. Such an entity must be
 // written alone, since a refused change set cannot be divided and its content read again.
 func (b *writer) streams() bool {
-	return slices.ContainsFunc(b.engine.Transformers, func(t *engine.Pattern) bool { return t.Transform.Streams })
+	return slices.ContainsFunc(b.engine.Transformers, func(t *driver.Implementation) bool { return t.Transform.Streams })
 }
 
 // estimated checks an entity, and counts the rows of its change that are known before the stored entity is

@@ -54,11 +54,11 @@ func (d *draft) check() error {
 
 // preflight plans the rows of one member that depend only on the entity, and checks its copies in other partitions.
 func (d *draft) preflight(ctx context.Context, w *Work) error {
-	w.Change.Copies() // cache the copies before w is copied, so that the preflight and the change share the cache
+	w.Copies() // cache the copies before w is copied, so that the preflight and the change share the cache
 	if w.engine.spills {
 		trial := *w // Store writes outside, so it must not run before the intent is stored
-		state := *trial.Change.State
-		trial.Change.State = &state // a copy, so that what the preflight sets is discarded
+		state := *trial.State
+		trial.State = &state // a copy, so that what the preflight sets is discarded
 		trial.Change.DryRun = true
 		w = &trial
 	}
@@ -90,7 +90,7 @@ func (w *Work) Located(err error) error {
 // copies under the keys of the entity's indexes, which the plan then claims or removes. Requests: 0 for an
 // entity that this repository has read by its own key and whose row lists all of the repository's indexes.
 func (r *Engine) rebase(ctx context.Context, w *Work) error {
-	old := w.Change.Old
+	old := w.Old
 	if old == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 		}
 		meta := r.Codec.Meta(v)
 		old = stateOf(meta)
-		w.Change.Old, w.Etag = old, meta.ETag
+		w.Old, w.Etag = old, meta.ETag
 	}
 	if err := r.checkKnown(w); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 		case !known:
 			keys = append(keys, key)
 		case row != nil && row.IsNearCopy() && row.Own.Primary == old.Key.Row:
-			w.Change.claim(row)
+			w.claim(row)
 		}
 	}
 	for row, err := range r.Table.GetMany(ctx, keys) {
@@ -128,7 +128,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 			return err
 		}
 		if row.IsNearCopy() && row.Own.Primary == old.Key.Row {
-			w.Change.claim(row)
+			w.claim(row)
 		}
 	}
 	return nil
@@ -155,7 +155,7 @@ func (r *Engine) rebaseCopy(ctx context.Context, w *Work, old *core.State) error
 	}
 	own := *old
 	own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.Own.Later
-	w.Change.Old, w.Etag = &own, row.ETag
+	w.Old, w.Etag = &own, row.ETag
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (r *Engine) rebaseCopy(ctx context.Context, w *Work, old *core.State) error
 // has this key. A program without the index leaves such copies when it writes an entity. If the owner writes
 // the row again after claimOrphan has read it, the row's ETag changes and the claim fails. again reports
 // whether a new plan can succeed, learned whether the change now claims the row.
-func (r *Engine) claimOrphan(ctx context.Context, c *Change, key entity.Key) (again, learned bool) {
+func (r *Engine) claimOrphan(ctx context.Context, w *Work, key entity.Key) (again, learned bool) {
 	row, err := readSystem(ctx, r.Table, key)
 	if errors.Is(err, entity.ErrNotFound) {
 		return true, false // the key was released since
@@ -172,8 +172,8 @@ func (r *Engine) claimOrphan(ctx context.Context, c *Change, key entity.Key) (ag
 	if err != nil || !row.IsNearCopy() {
 		return false, false
 	}
-	if row.Own.Primary != c.Key.Row {
-		op, of := c.Kind.String(), entity.Key{Partition: key.Partition, Row: row.Own.Primary}
+	if row.Own.Primary != w.Change.Key.Row {
+		op, of := w.Change.Kind.String(), entity.Key{Partition: key.Partition, Row: row.Own.Primary}
 		own, err := r.Table.Get(ctx, op, of, nil)
 		if errors.Is(err, entity.ErrNotFound) || err == nil && own.Own.IsCopy {
 			own, err = nil, nil
@@ -192,16 +192,16 @@ func (r *Engine) claimOrphan(ctx context.Context, c *Change, key entity.Key) (ag
 			}
 		}
 	}
-	c.claim(row)
+	w.claim(row)
 	return true, true
 }
 
 // claim makes the next plan of the change claim an orphaned copy.
-func (c *Change) claim(row *tablerow.Row) {
-	if c.claimed == nil {
-		c.claimed = map[string]azcore.ETag{}
+func (w *Work) claim(row *tablerow.Row) {
+	if w.claimed == nil {
+		w.claimed = map[string]azcore.ETag{}
 	}
-	c.claimed[row.Key.Row] = row.ETag
+	w.claimed[row.Key.Row] = row.ETag
 }
 
 // store computes the properties to store, once for all attempts.
@@ -216,12 +216,12 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 		return nil
 	}
 	if w.Change.Kind == driver.ChangeMerge {
-		w.Change.State.Base = w.base
-		p, err := r.transform(ctx, &w.Change, w.Change.State.Given)
+		w.State.Base = w.base
+		p, err := r.transform(ctx, w, w.State.Given)
 		switch {
 		case err != nil:
 			return err
-		case w.Change.State.Whole:
+		case w.State.Whole:
 			w.Change.Stored = p
 		default:
 			w.merged, w.Change.Stored = p, overlay(w.base, p)
@@ -235,18 +235,18 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 	if err := core.CheckReserved(p); err != nil {
 		return errs.Invalid("", err)
 	}
-	if err := r.checkMirror(&w.Change, p); err != nil {
+	if err := r.checkMirror(w, p); err != nil {
 		return err
 	}
-	w.Change.Stored, err = r.transform(ctx, &w.Change, p)
+	w.Change.Stored, err = r.transform(ctx, w, p)
 	return err
 }
 
 // transform converts properties into the properties to store.
-func (r *Engine) transform(ctx context.Context, c *Change, p entity.Properties) (entity.Properties, error) {
+func (r *Engine) transform(ctx context.Context, w *Work, p entity.Properties) (entity.Properties, error) {
 	for _, t := range r.Transformers {
 		var err error
-		if p, err = t.Transform.Store(ctx, c, p); err != nil {
+		if p, err = t.Transform.Store(ctx, w.seenBy(t), p); err != nil {
 			return nil, PatternError(t, err, entity.ErrInvalid)
 		}
 	}
@@ -256,17 +256,17 @@ func (r *Engine) transform(ctx context.Context, c *Change, p entity.Properties) 
 // checkMirror computes the entity's keys a second time, from the properties that a later read will return, and
 // returns an error if they differ. A key that depends on anything else, such as a time zone or a field that is
 // not stored, would differ after the next read, and the row under the old key would never be removed.
-func (r *Engine) checkMirror(c *Change, p entity.Properties) error {
-	v, mirror := c.Entity, r.Codec.New()
+func (r *Engine) checkMirror(w *Work, p entity.Properties) error {
+	v, mirror := w.Change.Entity, r.Codec.New()
 	if err := r.Codec.Decode(p, mirror); err != nil {
 		return err
 	}
-	r.Codec.SetKey(mirror, c.Key)
-	if !c.standIn && r.Schema.Key(mirror) != c.Key {
+	r.Codec.SetKey(mirror, w.Change.Key)
+	if !w.standIn && r.Schema.Key(mirror) != w.Change.Key {
 		return errs.Invalidf("", "Schema.Key returns another key for the entity as it will be read back; compute the key from stored properties only")
 	}
 	for _, x := range r.Copies {
-		given, err := c.Copies().Near(x)
+		given, err := w.Copies().Near(x)
 		if err != nil {
 			return PatternError(x, err, entity.ErrInvalid)
 		}
@@ -286,7 +286,7 @@ func (r *Engine) checkMirror(c *Change, p entity.Properties) error {
 	}
 	mirrored := CopiesOf(mirror)
 	for _, x := range r.Outside {
-		given, err := c.Copies().Outside(x)
+		given, err := w.Copies().Outside(x)
 		if err != nil {
 			return PatternError(x, err, entity.ErrInvalid)
 		}
@@ -305,7 +305,7 @@ var errUnstoredKeys = errors.New("the pattern returns other keys for the entity 
 func (r *Engine) memberOf(ctx context.Context, w *Work) (intents.Member, error) {
 	m := intents.Member{Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
 	for _, p := range r.intents {
-		keys, err := p.OutsideKeys(ctx, &w.Change)
+		keys, err := p.OutsideKeys(ctx, w.seenBy(p))
 		if err != nil {
 			return m, PatternError(p, err, entity.ErrInvalid)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // complete calls the patterns' Complete for an entity. Each call of complete begins with the entity as the
@@ -23,9 +24,9 @@ func (w *Work) complete(ctx context.Context) error {
 		return nil
 	}
 	if w.given == nil {
-		w.given, w.merges = w.Change.Entity, w.Change.State.Given
+		w.given, w.merges = w.Change.Entity, w.State.Given
 	}
-	w.Change.State.Given = w.merges
+	w.State.Given = w.merges
 	v := r.Codec.Copy(w.given)
 	w.Change.Entity, w.Entity, w.edited = v, v, false
 	var before entity.Properties // only a merge needs it; other kinds of change send all properties
@@ -36,7 +37,7 @@ func (w *Work) complete(ctx context.Context) error {
 		}
 	}
 	for _, p := range r.completers {
-		if err := p.Complete(ctx, &w.Change); err != nil {
+		if err := p.Complete(ctx, w.seenBy(p)); err != nil {
 			return PatternError(p, err, entity.ErrInvalid)
 		}
 	}
@@ -80,7 +81,7 @@ func (r *Engine) mergeCompleted(w *Work, v any, before entity.Properties) error 
 			return errs.Invalid("", fmt.Errorf("the merge has to remove property %s, and a merge cannot; use Replace", p.Name))
 		}
 	}
-	w.Change.State.Given = overlay(w.Change.State.Given, changed)
+	w.State.Given = overlay(w.State.Given, changed)
 	return nil
 }
 
@@ -217,7 +218,7 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 		x := w.engine.Table.NewTransaction()
 		t := &staged{x: x, set: s}
 		x.SetChangeSet(t)
-		err := p.Companions(ctx, &w.Change, x)
+		err := p.Companions(ctx, w.seenBy(p), (*tables.Transaction)(x))
 		if err = cmp.Or(err, t.err); err != nil {
 			return PatternError(p, err, entity.ErrInvalid)
 		}
@@ -244,7 +245,7 @@ const maxMembers = entity.MaxTransactionOperations
 
 // addCompanion adds c, a change that pattern p has staged for the change of beside. If c replaces a value that
 // GetIn has returned, addCompanion instead edits the change from which GetIn took the value.
-func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stagedChange) error {
+func (s *Set) addCompanion(ctx context.Context, p *driver.Implementation, beside *Work, c stagedChange) error {
 	for _, m := range s.members {
 		if c.edited != nil && m.lent == c.edited {
 			return m.edit()
@@ -254,7 +255,7 @@ func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stag
 	if err != nil {
 		return err
 	}
-	w.engine, w.number, w.companionOf, w.Change.Companion = c.engine, beside.number, p.Name, true
+	w.engine, w.number, w.companionOf = c.engine, beside.number, p.Name
 	if m := s.memberOf(c.engine, w.Change.Key); m != nil {
 		if c.touches && m.Etag == w.Etag {
 			return nil // the transaction already writes the entity under this ETag

@@ -85,8 +85,8 @@ func (s *Set) Draft(ctx context.Context) (*draft, error) {
 		}
 	}
 	d.addCallers()
-	if w := s.own[0]; w.Change.beside != nil {
-		writes, err := besideWrites(w.Change.beside)
+	if w := s.own[0]; w.beside != nil {
+		writes, err := besideWrites(w.beside)
 		if err != nil {
 			return nil, w.Located(err)
 		}
@@ -112,9 +112,9 @@ func (d *draft) refused(e *entity.Error) int {
 func (w *Work) plan(d *draft) error {
 	c, fromStale := &w.Change, len(d.stale)
 	w.first = len(d.Writes)
-	w.next = &core.State{Key: c.Key, Row: c.Key.Row, Copies: string(w.engine.copyNames), Owner: w.engine, Incarnation: c.incarnation}
-	if c.Old != nil {
-		w.next.Incarnation, w.next.Carried = cmp.Or(c.incarnation, c.Old.Incarnation), c.Old.Carried
+	w.next = &core.State{Key: c.Key, Row: c.Key.Row, Copies: string(w.engine.copyNames), Owner: w.engine, Incarnation: w.incarnation}
+	if w.Old != nil {
+		w.next.Incarnation, w.next.Carried = cmp.Or(w.incarnation, w.Old.Incarnation), w.Old.Carried
 	}
 	if w.next.Incarnation == "" {
 		w.next.Incarnation = tablerow.NewWriteID() // an insert, or the entity was not written by a repository
@@ -128,16 +128,16 @@ func (w *Work) plan(d *draft) error {
 			return err
 		}
 	}
-	for _, old := range priorOf(c.Old).rows {
+	for _, old := range priorOf(w.Old).rows {
 		if etag, gone := d.set.gone[old.key]; repeats(rows, old.key) || gone && etag == w.Etag {
 			continue // the latter was found not to exist
 		}
 		d.stale = append(d.stale, stale{tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: old.key}, IfMatch: azcore.ETagAny,
 			Pattern: old.pattern, Role: tablerow.RoleStale, Lists: w.Etag}, w})
 	}
-	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
+	for _, rowKey := range slices.Sorted(maps.Keys(w.claimed)) {
 		if !repeats(rows, rowKey) { // an orphaned copy under a key that the entity will not have
-			d.stale = append(d.stale, stale{tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey],
+			d.stale = append(d.stale, stale{tablerow.Row{Verb: wire.VerbDelete, Key: entity.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: w.claimed[rowKey],
 				Role: tablerow.RoleClaimed}, w})
 		}
 	}
@@ -154,13 +154,13 @@ func (w *Work) plan(d *draft) error {
 
 // addRows adds the rows that entities of w's repository share: each of its patterns sees all changes of the repository at once.
 func (d *draft) addRows(ctx context.Context, w *Work, members []*Work) error {
-	var changes []*Change
-	for _, o := range members {
-		if o.engine == w.engine {
-			changes = append(changes, &o.Change)
-		}
-	}
 	for _, p := range w.engine.rows {
+		var changes []*driver.Change
+		for _, o := range members {
+			if o.engine == w.engine {
+				changes = append(changes, o.seenBy(p))
+			}
+		}
 		rows, err := p.Rows(ctx, changes)
 		if err != nil {
 			return PatternError(p, err, entity.ErrInvalid)
@@ -209,7 +209,7 @@ func (d *draft) addStale() {
 // planRows plans the rows that depend only on the entity, and returns all that it will have.
 func (w *Work) planRows(d *draft) ([]tablerow.Row, error) {
 	r, c := w.engine, &w.Change
-	v, stored, merged := c.Copies(), c.Stored, w.merged
+	v, stored, merged := w.Copies(), c.Stored, w.merged
 	if own := &r.Schema.Own; c.Kind == driver.ChangeMerge && len(own.Properties()) > 0 {
 		whole, err := r.Codec.Encode(c.Entity) // for a merge, Stored may hold only the merged properties
 		if err != nil {
@@ -232,7 +232,7 @@ func (w *Work) planRows(d *draft) ([]tablerow.Row, error) {
 	if r.Layout != nil {
 		merged = nil // replace the first row, since it holds little beside the layout's directory
 	}
-	old := priorOf(c.Old).rows
+	old := priorOf(w.Old).rows
 	for i := range rows {
 		if c.Kind != driver.ChangeMerge || !unchanged(&rows[i], old) {
 			d.add(w.planRow(rows[i], i == 0, old, merged), w)
@@ -243,14 +243,13 @@ func (w *Work) planRows(d *draft) ([]tablerow.Row, error) {
 
 // planRow plans one row that the entity will have.
 func (w *Work) planRow(row tablerow.Row, first bool, old []noted, merged entity.Properties) tablerow.Row {
-	c := &w.Change
 	row.Own.Incarnation, row.Own.Copies = w.next.Incarnation, w.next.Copies
 	if first {
 		row.Own.Later = w.next.Carried
 	} else {
-		row.Own.IsCopy, row.Own.Primary = true, c.Key.Row
+		row.Own.IsCopy, row.Own.Primary = true, w.Change.Key.Row
 	}
-	known := first && c.Kind != driver.ChangeInsert || lists(old, row.Key.Row)
+	known := first && w.Change.Kind != driver.ChangeInsert || lists(old, row.Key.Row)
 	switch {
 	case known && merged != nil && first:
 		row.Verb, row.IfMatch, row.Properties = wire.VerbMerge, w.Etag, merged
@@ -263,7 +262,7 @@ func (w *Work) planRow(row tablerow.Row, first bool, old []noted, merged entity.
 		row.Verb = wire.VerbInsert
 	default:
 		row.Verb, row.Role = wire.VerbInsert, tablerow.RoleUnique
-		if etag, ok := c.claimed[row.Key.Row]; ok {
+		if etag, ok := w.claimed[row.Key.Row]; ok {
 			row.Verb, row.IfMatch, row.Role = wire.VerbReplace, etag, tablerow.RoleClaimed
 		}
 	}
@@ -287,7 +286,7 @@ func (r *Engine) rowsOf(v EntityCopies, key entity.Key, stored entity.Properties
 }
 
 // AppendCopies appends the rows of the copies that pattern c makes of v.
-func AppendCopies(rows []tablerow.Row, c *Pattern, v EntityCopies, key entity.Key, s *spreading) ([]tablerow.Row, error) {
+func AppendCopies(rows []tablerow.Row, c *driver.Implementation, v EntityCopies, key entity.Key, s *spreading) ([]tablerow.Row, error) {
 	made, err := v.Near(c)
 	if err != nil {
 		return nil, err
@@ -311,8 +310,8 @@ func AppendCopies(rows []tablerow.Row, c *Pattern, v EntityCopies, key entity.Ke
 // checkKnown refuses the write of an entity whose row names an index over partitions that this build does not know: the write would not mark the
 // index's copies, and readers would go on believing them.
 func (r *Engine) checkKnown(w *Work) error {
-	for pattern := range tablerow.CopyList(w.Change.Old.Copies).Elsewhere() {
-		if r.Schema.OtherBuilds || slices.Contains(w.forgets, pattern) || slices.ContainsFunc(r.Outside, func(p *Pattern) bool { return p.Name == pattern }) {
+	for pattern := range tablerow.CopyList(w.Old.Copies).Elsewhere() {
+		if r.Schema.OtherBuilds || slices.Contains(w.forgets, pattern) || slices.ContainsFunc(r.Outside, func(p *driver.Implementation) bool { return p.Name == pattern }) {
 			continue
 		}
 		return &entity.Error{Key: w.Change.Key, Pattern: pattern, Kind: entity.ErrWiring,

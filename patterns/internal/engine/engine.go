@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/stores"
@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/background"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Engine stores entities of one type as pointers, without knowing the type at compile time; Repository adds
@@ -31,20 +32,20 @@ type Engine struct {
 	Codec    *core.Codec
 	Names    []string    // names of the properties that the type can store, nil for any
 	Primary  core.Source // of the entities' own rows
-	Patterns []*Pattern
+	Patterns []*driver.Implementation
 
-	Copies       []*Pattern
+	Copies       []*driver.Implementation
 	copyNames    tablerow.CopyList // the names of Copies and Outside, in the form of _tpCopies
-	rows         []*Pattern
-	companions   []*Pattern
-	Outside      []*Pattern
-	intents      []*Pattern // patterns with OutsideKeys, sorted: those that complete entities come after the others, and those with Last at the end
-	completers   []*Pattern
-	rememberers  []*Pattern
-	Transformers []*Pattern // in order of writing
-	Layout       *Pattern   // nil for none
-	spills       bool       // a pattern writes blobs or other objects outside of the table when it stores properties
-	seals        *Pattern   // the pattern whose Transform authenticates copies, nil for none
+	rows         []*driver.Implementation
+	companions   []*driver.Implementation
+	Outside      []*driver.Implementation
+	intents      []*driver.Implementation // patterns with OutsideKeys, sorted: those that complete entities come after the others, and those with Last at the end
+	completers   []*driver.Implementation
+	rememberers  []*driver.Implementation
+	Transformers []*driver.Implementation // in order of writing
+	Layout       *driver.Implementation   // nil for none
+	spills       bool                     // a pattern writes blobs or other objects outside of the table when it stores properties
+	seals        *driver.Implementation   // the pattern whose Transform authenticates copies, nil for none
 }
 
 // Schema is a Schema whose T is not known at compile time.
@@ -97,7 +98,7 @@ func (r *Engine) Compose() (err error) {
 	if r.Intends() && r.Schema.Intents == nil {
 		return fmt.Errorf("pattern %s has effects outside of the partition, whose intents need a queue; open the table with Store.Table, of an account with a queue endpoint", r.intents[0].Name)
 	}
-	stage := func(p *Pattern) int {
+	stage := func(p *driver.Implementation) int {
 		switch {
 		case p.Last:
 			return 2
@@ -106,8 +107,8 @@ func (r *Engine) Compose() (err error) {
 		}
 		return 0
 	}
-	slices.SortStableFunc(r.intents, func(a, b *Pattern) int { return stage(a) - stage(b) })
-	slices.SortStableFunc(r.Transformers, func(a, b *Pattern) int { return int(a.Transform.Stage) - int(b.Transform.Stage) })
+	slices.SortStableFunc(r.intents, func(a, b *driver.Implementation) int { return stage(a) - stage(b) })
+	slices.SortStableFunc(r.Transformers, func(a, b *driver.Implementation) int { return int(a.Transform.Stage) - int(b.Transform.Stage) })
 	if err := r.refuseClearText(); err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (r *Engine) Compose() (err error) {
 // refuseClearText rejects a type with encrypted properties if no pattern encrypts them. Without this check,
 // nobody would notice a missing encryption before looking at stored data.
 func (r *Engine) refuseClearText() error {
-	if slices.ContainsFunc(r.Transformers, func(p *Pattern) bool { return p.Transform.Stage == driver.StageEncrypt }) {
+	if slices.ContainsFunc(r.Transformers, func(p *driver.Implementation) bool { return p.Transform.Stage == driver.StageEncrypt }) {
 		return nil
 	}
 	for _, field := range reflect.VisibleFields(r.Codec.Type()) {
@@ -195,98 +196,53 @@ func (r *Engine) GetPrimary(ctx context.Context, copied entity.Key) (any, error)
 	return v, err
 }
 
-// Pattern is the form of a driver.Implementation whose T is unknown at compile time. Its fields have the same
-// meaning.
-type Pattern struct {
-	Name        string
-	Copies      func(entity any) ([]driver.Copy, error)
-	Outside     *Outside
-	Async       bool
-	Last        bool
-	Prior       func(entity any, stored entity.Properties) ([]string, error)
-	Rows        func(ctx context.Context, changes []*Change) ([]driver.RowOperation, error)
-	Companions  func(ctx context.Context, c *Change, x *core.Transaction) error
-	Complete    func(ctx context.Context, c *Change) error
-	OutsideKeys func(ctx context.Context, c *Change) ([]string, error)
-	Reconcile   func(ctx context.Context, all []*Reconciliation) error
-	Transform   *Transform
-	Layout      *driver.Layout
-	Audit       *Audit
-	Totals      *driver.Totals
-	Tables      []*core.Table // a nil element is the repository's own table
-	Containers  []stores.Entry
+// OutsideTable returns the table of a pattern's copies in other partitions.
+func OutsideTable(p *driver.Implementation) *core.Table { return (*core.Table)(p.Outside.Table) }
+
+// Containers returns the containers that a pattern names.
+func Containers(p *driver.Implementation) (all []stores.Entry) {
+	for _, c := range p.Containers {
+		if container, ok := handle.Any(c).Value().(stores.Entry); ok {
+			all = append(all, container)
+		}
+	}
+	return all
 }
 
 // Mixes reports whether a pattern of the engine and one of the same name in another engine store rows or lists under
 // that name in the same table or container.
-func (r *Engine) Mixes(p *Pattern, other *Engine, q *Pattern) bool {
-	near := func(p *Pattern) bool { return p.Copies != nil || p.Rows != nil }
+func (r *Engine) Mixes(p *driver.Implementation, other *Engine, q *driver.Implementation) bool {
+	near := func(p *driver.Implementation) bool { return p.Copies != nil || p.Rows != nil }
 	// If the row keys of the entities are separate, copies in the entities' partitions can be told apart by their entity.
 	apart := !r.Schema.Own.Span.Overlaps(other.Schema.Own.Span) && p.Rows == nil && q.Rows == nil
 	switch {
 	case near(p) && near(q) && r.Table.Same(other.Table) && !apart:
 		return true
-	case p.Outside != nil && q.Outside != nil && p.Outside.Table.Same(q.Outside.Table):
+	case p.Outside != nil && q.Outside != nil && OutsideTable(p).Same(OutsideTable(q)):
 		return true
 	case p.Audit == nil || q.Audit == nil: // no lists
 		return false
 	}
-	sameTable := func(t *core.Table) bool {
-		return slices.ContainsFunc(q.Tables, func(u *core.Table) bool { return cmp.Or(t, r.Table).Same(cmp.Or(u, other.Table)) })
+	sameTable := func(t *tables.Table) bool {
+		return slices.ContainsFunc(q.Tables, func(u *tables.Table) bool {
+			return cmp.Or((*core.Table)(t), r.Table).Same(cmp.Or((*core.Table)(u), other.Table))
+		})
 	}
 	sameContainer := func(c stores.Entry) bool {
-		return slices.ContainsFunc(q.Containers, func(d stores.Entry) bool { return c.ID == d.ID })
+		return slices.ContainsFunc(Containers(q), func(d stores.Entry) bool { return c.ID == d.ID })
 	}
-	return slices.ContainsFunc(p.Tables, sameTable) || slices.ContainsFunc(p.Containers, sameContainer)
-}
-
-// Outside is a driver.Outside without the type parameter.
-type Outside struct {
-	Table  *core.Table
-	Copies func(entity any) ([]driver.OutsideCopy, error)
-	Owns   func(key entity.Key) bool
-}
-
-// Transform is a driver.Transform without the type parameter.
-type Transform struct {
-	Stage          driver.Stage
-	Store          func(ctx context.Context, c *Change, p entity.Properties) (entity.Properties, error)
-	Load           func(ctx context.Context, of driver.Reading, p entity.Properties) (entity.Properties, error)
-	Filterable     func(property string) bool
-	RefusesMerge   error
-	Streams        bool
-	Authentication *driver.Authentication
-}
-
-// Audit is a driver.Audit without the type parameter.
-type Audit struct {
-	Expected func(entity any) ([]driver.Fact, error)
-	List     func(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error]
-	Read     func(ctx context.Context, asked []driver.Fact) ([]*driver.Fact, error)
-	Remove   func(ctx context.Context, place string, entity entity.Key, wanted func(context.Context) (bool, error)) error
-}
-
-// Reconciliation is a driver.Reconciliation without the type parameter.
-type Reconciliation struct {
-	Key          entity.Key
-	Entity       any
-	Stored       entity.Properties
-	Keys         []string
-	Received     bool
-	ChangeID     string
-	NotCommitted bool
-	Err          error
+	return slices.ContainsFunc(p.Tables, sameTable) || slices.ContainsFunc(Containers(p), sameContainer)
 }
 
 // compile checks a pattern, and adds it to the engine's lists of patterns with copies, transforms, and so on.
-func (r *Engine) compile(p *Pattern, others []*Pattern) error {
+func (r *Engine) compile(p *driver.Implementation, others []*driver.Implementation) error {
 	if p.Name == "" || strings.HasPrefix(p.Name, rows.Prefix) || strings.ContainsAny(p.Name, ",>") {
 		return fmt.Errorf("pattern %d is named %q; a name must not be empty, contain a comma or '>', or begin with %s", len(others)+1, p.Name, rows.Prefix)
 	}
-	if slices.ContainsFunc(others, func(o *Pattern) bool { return o.Name == p.Name }) {
+	if slices.ContainsFunc(others, func(o *driver.Implementation) bool { return o.Name == p.Name }) {
 		return fmt.Errorf("two patterns are named %q; give each a name of its own", p.Name)
 	}
-	if err := p.check(); err != nil {
+	if err := check(p); err != nil {
 		return fmt.Errorf("pattern %q: %w", p.Name, err)
 	}
 	if p.Layout != nil {
@@ -302,7 +258,7 @@ func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 	if p.Outside != nil {
 		r.copyNames = r.copyNames.WithElsewhere(p.Name)
 	}
-	for list, has := range map[*[]*Pattern]bool{
+	for list, has := range map[*[]*driver.Implementation]bool{
 		&r.rows: p.Rows != nil, &r.companions: p.Companions != nil, &r.Outside: p.Outside != nil, &r.intents: p.OutsideKeys != nil,
 		&r.completers: p.Complete != nil, &r.rememberers: p.Prior != nil, &r.Transformers: p.Transform != nil,
 	} {
@@ -319,7 +275,7 @@ func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 
 // check returns an error if the implementation has no function, or has a function but lacks another one that
 // the first requires.
-func (p *Pattern) check() error {
+func check(p *driver.Implementation) error {
 	switch {
 	case p.Copies == nil && p.Rows == nil && p.Companions == nil && p.Outside == nil && p.OutsideKeys == nil && p.Transform == nil && p.Layout == nil && p.Prior == nil && p.Audit == nil:
 		return errors.New("its Implementation contributes nothing; set a function")
@@ -345,7 +301,7 @@ func (p *Pattern) check() error {
 // itself has made it, and not the library, the service or the transport: ErrInvalid while the entity is
 // written, ErrGarbled while it is read. During a write, a pattern's ErrNotFound becomes ErrMissingReference, so
 // that ErrNotFound always concerns the entity itself.
-func PatternError(p *Pattern, err, objection error) error {
+func PatternError(p *driver.Implementation, err, objection error) error {
 	e := core.Failure(err)
 	of, ours := err.(*entity.Error)
 	if ours {

@@ -158,7 +158,7 @@ func (f *following) through(ctx context.Context, now *holder) (any, error) {
 type holder struct {
 	value   any
 	row     *tablerow.Row // nil if it does not exist
-	pattern *Pattern
+	pattern *driver.Implementation
 	copied  *driver.OutsideCopy // nil if it has not got the key
 	err     error               // why that is not known; only of a job, which goes on
 }
@@ -195,9 +195,9 @@ func (r *Engine) holderOf(ctx context.Context, op string, table *core.Table, row
 }
 
 // copyAt returns the copy that an entity has under a key of a table, and its pattern; nil for none.
-func (r *Engine) copyAt(v any, table *core.Table, key entity.Key) (*Pattern, *driver.OutsideCopy, error) {
+func (r *Engine) copyAt(v any, table *core.Table, key entity.Key) (*driver.Implementation, *driver.OutsideCopy, error) {
 	for _, p := range r.Outside {
-		if !p.Outside.Table.Same(table) || p.Outside.Owns != nil && !p.Outside.Owns(key) {
+		if !OutsideTable(p).Same(table) || p.Outside.Owns != nil && !p.Outside.Owns(key) {
 			continue
 		}
 		copies, err := CopiesOf(v).Outside(p)

@@ -80,8 +80,8 @@ func (r *Engine) rewriting(op string, value any, row *tablerow.Row, orphans bool
 	}
 	old := *r.State(value)
 	old.Prior, old.Copies = known, row.Own.Copies
-	return &Work{Op: op, Entity: value, Etag: row.ETag, asStored: true,
-		Change: Change{Kind: driver.ChangeTouch, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}}, nil
+	return &Work{Op: op, Entity: value, Etag: row.ETag, asStored: true, Old: &old,
+		Change: driver.Change{Kind: driver.ChangeTouch, Key: row.Key, Entity: value, Stored: row.Properties}}, nil
 }
 
 // RunReconcile reconciles, under one intent, the rows and facts of entities outside of their partitions, as
@@ -165,7 +165,7 @@ func (r *Engine) SharedBy(key entity.Key, v any) []string {
 
 // HeldName returns a name for a place of a pattern, which no place of another pattern has. It is also the name
 // of the place's lock. It contains a tab, so it never equals a partition key.
-func HeldName(p *Pattern, place string) string { return p.Name + "\t" + place }
+func HeldName(p *driver.Implementation, place string) string { return p.Name + "\t" + place }
 
 // Fetched holds rows that were read together: own rows of entities, or possible orphaned copies. The value is
 // nil for a row that does not exist.
@@ -176,7 +176,7 @@ type Fetched map[entity.Key]*tablerow.Row
 func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) error {
 	var keys []entity.Key
 	for _, w := range changes {
-		for _, orphan := range priorOf(w.Change.Old).Orphans {
+		for _, orphan := range priorOf(w.Old).Orphans {
 			keys = append(keys, entity.Key{Partition: w.Change.Key.Partition, Row: orphan.key})
 		}
 	}

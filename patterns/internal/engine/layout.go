@@ -34,7 +34,7 @@ func furtherRowKey(rowKey string, index int) string {
 
 // spreading converts an entity's logical rows, its own and its copies, into physical rows.
 type spreading struct {
-	layout *Pattern // nil for none
+	layout *driver.Implementation // nil for none
 	stored entity.Properties
 	read   bool            // whether the properties were read from stored rows
 	whole  *driver.LaidOut // layout of all stored properties; the entity and the copies with all properties share it

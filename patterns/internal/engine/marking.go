@@ -50,7 +50,7 @@ type marking struct {
 // home is the pattern to which a site belongs.
 type home struct {
 	engine  *Engine
-	pattern *Pattern
+	pattern *driver.Implementation
 }
 
 // planMarks returns what the present plan of the set does in other partitions; Draft has computed the properties to store.
@@ -80,10 +80,10 @@ func (s *Set) planMarks(ctx context.Context) (*marking, error) {
 }
 
 // moves returns the sites of a pattern's copies of the member before and after the change, without those that the change leaves as they are.
-func (w *Work) moves(p *Pattern) (had, has []marks.Site, err error) {
-	before := slices.Clone(priorOf(w.Change.Old).outsideOf(p.Name))
+func (w *Work) moves(p *driver.Implementation) (had, has []marks.Site, err error) {
+	before := slices.Clone(priorOf(w.Old).outsideOf(p.Name))
 	if w.Change.Kind != driver.ChangeDelete {
-		copies, err := w.Change.Copies().Outside(p)
+		copies, err := w.Copies().Outside(p)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -93,11 +93,11 @@ func (w *Work) moves(p *Pattern) (had, has []marks.Site, err error) {
 				before = slices.Delete(before, at, at+1)
 				continue
 			}
-			has = append(has, p.Outside.site(copies[i].Key))
+			has = append(has, siteOf(p, copies[i].Key))
 		}
 	}
 	for _, o := range before {
-		had = append(had, p.Outside.site(o.key))
+		had = append(had, siteOf(p, o.key))
 	}
 	return had, has, nil
 }
@@ -116,9 +116,9 @@ func holdAll(properties, some entity.Properties) bool {
 	return !slices.ContainsFunc(some, func(p entity.Property) bool { return !properties.Has(p.Name) || properties.Get(p.Name) != p.Value })
 }
 
-// site returns where a copy lies.
-func (o *Outside) site(key entity.Key) marks.Site {
-	return marks.Site{Table: o.Table.ID(), Key: marks.Key(key)}
+// siteOf returns where a copy of a pattern lies.
+func siteOf(p *driver.Implementation, key entity.Key) marks.Site {
+	return marks.Site{Table: OutsideTable(p).ID(), Key: marks.Key(key)}
 }
 
 // mark marks the copies that the present plan makes wrong, and acquires the keys that it takes, unless an attempt before has done just that.
@@ -245,7 +245,7 @@ func onlyMarked(err error) error {
 	})
 }
 
-func (m *marking) table(p *marks.Place) *core.Table { return m.homes[p.Site].pattern.Outside.Table }
+func (m *marking) table(p *marks.Place) *core.Table { return OutsideTable(m.homes[p.Site].pattern) }
 
 // row returns the row that marks a place.
 func (m *marking) row(p *marks.Place) tablerow.Row {
@@ -293,14 +293,14 @@ func marksOf(row *tablerow.Row) marks.Row {
 // decide reads the row of a place, then the entities that it names, and decides how the place is marked.
 func (m *marking) decide(ctx context.Context, p *marks.Place) error {
 	h := m.homes[p.Site]
-	row, err := readElsewhere(ctx, h.pattern.Outside.Table, opMark, entity.Key(p.Key), map[string]int{})
+	row, err := readElsewhere(ctx, OutsideTable(h.pattern), opMark, entity.Key(p.Key), map[string]int{})
 	if err != nil {
 		return m.located(p, err)
 	}
 	there := marksOf(row)
 	var seen []marks.Seen
 	for _, key := range p.Asks(&there) {
-		now, err := h.engine.holder(ctx, opMark, h.pattern.Outside.Table, entity.Key(key), entity.Key(p.Key))
+		now, err := h.engine.holder(ctx, opMark, OutsideTable(h.pattern), entity.Key(key), entity.Key(p.Key))
 		if err != nil {
 			return m.located(p, err)
 		}
@@ -417,8 +417,8 @@ func (m *marking) tidy(ctx context.Context, left []marks.Place) {
 		sites[h] = append(sites[h], &Site{Key: entity.Key(left[i].Key), Entity: entity.Key(left[i].Acquirer().Entity)})
 	}
 	for h, all := range sites {
-		if err := h.engine.Agree(ctx, opSettle, h.pattern.Outside.Table, tablerow.NewWriteID(), all); err != nil {
-			marksLeft(ctx, h.pattern.Outside.Table, len(all), err)
+		if err := h.engine.Agree(ctx, opSettle, OutsideTable(h.pattern), tablerow.NewWriteID(), all); err != nil {
+			marksLeft(ctx, OutsideTable(h.pattern), len(all), err)
 		}
 	}
 }
@@ -436,14 +436,14 @@ func (m *marking) after(ctx context.Context, i int, o marks.Outcome) (row tabler
 		return row, false
 	}
 	if p.Mark == "" && p.Fresh && p.Verb != marks.None { // the answer to the mark was lost
-		there, err := readElsewhere(ctx, h.pattern.Outside.Table, opSettle, entity.Key(p.Key), map[string]int{})
+		there, err := readElsewhere(ctx, OutsideTable(h.pattern), opSettle, entity.Key(p.Key), map[string]int{})
 		if found := marksOf(there); err != nil || !p.Found(&found) {
 			return row, false
 		}
 	}
 	verb := p.After(o)
 	if verb == marks.Read {
-		now, err := h.engine.holder(ctx, opSettle, h.pattern.Outside.Table, entity.Key(p.Acquirer().Entity), entity.Key(p.Key))
+		now, err := h.engine.holder(ctx, opSettle, OutsideTable(h.pattern), entity.Key(p.Acquirer().Entity), entity.Key(p.Key))
 		if err != nil {
 			return row, false
 		}
@@ -478,7 +478,7 @@ func (m *marking) settle(p *marks.Place) (row tablerow.Row) {
 }
 
 // copyOf returns the settled copy that a pattern makes of an entity, given its own row with every stored property.
-func (r *Engine) copyOf(p *Pattern, own *tablerow.Row, copied *driver.OutsideCopy) tablerow.Row {
+func (r *Engine) copyOf(p *driver.Implementation, own *tablerow.Row, copied *driver.OutsideCopy) tablerow.Row {
 	row := tablerow.Row{Key: copied.Key, Pattern: p.Name, Properties: own.Properties.Only(copied.Keep), Made: own.WriteID,
 		Own: tablerow.Own{Incarnation: own.Own.Incarnation, IsCopy: true, Primary: own.Key.Row, Outside: tablerow.Outside{Is: true, Partition: own.Key.Partition}}}
 	if copied.Keep == nil {

@@ -42,7 +42,7 @@ func (w *Work) checkOutside() error {
 	own := &tablerow.Row{Key: w.Change.Key, ETag: anyETag, WriteID: tablerow.AnyWriteID, Properties: w.Change.Stored,
 		Own: tablerow.Own{Incarnation: tablerow.AnyWriteID, Copies: string(r.copyNames)}}
 	for _, p := range r.Outside {
-		copies, err := w.Change.Copies().Outside(p)
+		copies, err := w.Copies().Outside(p)
 		if err != nil {
 			return PatternError(p, err, entity.ErrInvalid)
 		}
@@ -63,8 +63,8 @@ const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
 // EntityCopies are the copies that patterns make of one entity value.
 type EntityCopies struct {
 	entity  any // nil for none
-	near    map[*Pattern][]driver.Copy
-	outside map[*Pattern][]driver.OutsideCopy
+	near    map[*driver.Implementation][]driver.Copy
+	outside map[*driver.Implementation][]driver.OutsideCopy
 }
 
 // CopiesOf returns the copies of an entity without caching: each call asks the pattern.
@@ -73,11 +73,11 @@ func CopiesOf(entity any) EntityCopies { return EntityCopies{entity: entity} }
 // keptCopiesOf caches the copies of an entity during a change, so that a pattern's key function runs only
 // once per entity. The program provides that function, and it may be slow.
 func keptCopiesOf(entity any) EntityCopies {
-	return EntityCopies{entity: entity, near: map[*Pattern][]driver.Copy{}, outside: map[*Pattern][]driver.OutsideCopy{}}
+	return EntityCopies{entity: entity, near: map[*driver.Implementation][]driver.Copy{}, outside: map[*driver.Implementation][]driver.OutsideCopy{}}
 }
 
 // Near returns a pattern's copies in the entity's partition.
-func (e EntityCopies) Near(p *Pattern) ([]driver.Copy, error) {
+func (e EntityCopies) Near(p *driver.Implementation) ([]driver.Copy, error) {
 	if made, known := e.near[p]; known {
 		return made, nil
 	}
@@ -89,7 +89,7 @@ func (e EntityCopies) Near(p *Pattern) ([]driver.Copy, error) {
 }
 
 // Outside returns a pattern's copies outside of the entity's partition; without an entity it returns nil.
-func (e EntityCopies) Outside(p *Pattern) ([]driver.OutsideCopy, error) {
+func (e EntityCopies) Outside(p *driver.Implementation) ([]driver.OutsideCopy, error) {
 	if e.entity == nil {
 		return nil, nil
 	}

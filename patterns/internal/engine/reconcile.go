@@ -36,7 +36,7 @@ func snapshotAfter(w *Work, etag azcore.ETag) *snapshot {
 	}
 	row := &tablerow.Row{Key: w.Change.Key, ETag: etag, WriteID: w.next.WriteID, Properties: w.Change.Stored,
 		Own: tablerow.Own{Incarnation: w.next.Incarnation, Copies: w.next.Copies, Later: w.next.Carried}}
-	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: row}
+	return &snapshot{entity: w.Change.Entity, copies: w.Copies(), row: row}
 }
 
 // shows reports whether a row has the version of the snapshot; nil means that the entity does not exist.
@@ -68,7 +68,7 @@ func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err erro
 	targets := make([]*target, len(intent.Members))
 	for i, m := range intent.Members {
 		for pattern := range m.Outside {
-			if !slices.ContainsFunc(r.intents, func(p *Pattern) bool { return p.Name == pattern }) {
+			if !slices.ContainsFunc(r.intents, func(p *driver.Implementation) bool { return p.Name == pattern }) {
 				return &entity.Error{Op: opReconcile, Table: r.Table.Name(), Key: m.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
 					Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 			}
@@ -253,13 +253,13 @@ func (c *convergence) round(ctx context.Context) {
 	r := c.engine
 	for _, p := range r.intents {
 		var members []*target
-		var all []*Reconciliation
+		var all []*driver.Reconciliation
 		for _, t := range c.open {
 			keys := t.Outside[p.Name]
 			if len(keys) == 0 || t.err != nil {
 				continue
 			}
-			rec := &Reconciliation{Key: t.Key, Keys: keys, Received: c.received, ChangeID: c.change, NotCommitted: c.refused}
+			rec := driver.NewReconciliation(p.Name, driver.Reconciliation{Key: t.Key, Keys: keys, Received: c.received, ChangeID: c.change, NotCommitted: c.refused})
 			if t.seen.row != nil {
 				rec.Entity, rec.Stored = t.seen.entity, t.seen.row.Properties
 			}

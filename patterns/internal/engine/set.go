@@ -92,7 +92,7 @@ func (s *Set) Run(ctx context.Context) error {
 func (s *Set) startAgain() {
 	s.prepared = false
 	for _, w := range s.own {
-		w.Change.State, w.merged = &driver.ChangeState{Given: w.Change.State.Given}, nil
+		w.State, w.merged = &driver.ChangeState{Given: w.State.Given}, nil
 		if !w.asStored {
 			w.Change.Stored = nil
 		}
@@ -136,7 +136,7 @@ func (s *Set) Complete(ctx context.Context) error {
 // adds companions: the companions, which the pattern reads to complete the entity, may have changed.
 func (s *Set) completeAgain(ctx context.Context) error {
 	for _, w := range s.own {
-		if !slices.ContainsFunc(w.engine.completers, func(p *Pattern) bool { return p.Companions != nil }) {
+		if !slices.ContainsFunc(w.engine.completers, func(p *driver.Implementation) bool { return p.Companions != nil }) {
 			continue
 		}
 		w.Change.Stored, w.merged = nil, nil
@@ -339,7 +339,7 @@ func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 	for i := range s.rows {
 		s.etags[s.numbers[i]-1] = etags[d.rowsAt+i]
 	}
-	if beside := s.own[0].Change.beside; beside != nil {
+	if beside := s.own[0].beside; beside != nil {
 		for i := range beside.Rows {
 			beside.Rows[i].Row.ETag = etags[d.rowsAt+i]
 		}
@@ -394,7 +394,7 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 	case tablerow.RoleShared:
 		return moved, false
 	case tablerow.RoleClaimed:
-		delete(w.Change.claimed, e.Key.Row)
+		delete(w.claimed, e.Key.Row)
 		return moved, false
 	case tablerow.RoleStale:
 		if !errors.Is(e.Kind, entity.ErrNotFound) {
@@ -408,7 +408,7 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 		return true, !known
 	case tablerow.RoleUnique:
 		if errors.Is(e.Kind, entity.ErrDuplicate) && w.companionOf == "" {
-			return w.engine.claimOrphan(ctx, &w.Change, e.Key)
+			return w.engine.claimOrphan(ctx, w, e.Key)
 		}
 	}
 	return false, false

@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -28,13 +29,13 @@ func (r *Engine) Inserting(op string, v any) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}, nil
+	return &Work{Op: op, Entity: v, Change: driver.Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}, nil
 }
 
 // wholeKey returns the key of an entity that is to be stored completely. It returns an error for an entity
 // that was read through a projection.
 func (r *Engine) wholeKey(op string, v any) (entity.Key, error) {
-	if v == nil {
+	if fields.IsNil(v) {
 		return entity.Key{}, r.Invalid(op, entity.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
 	}
 	key := r.Schema.Key(v)
@@ -62,14 +63,14 @@ func (r *Engine) Replacing(op string, v any) (*Work, error) {
 	if key != stateOf(meta).Key {
 		return nil, r.Invalid(op, stateOf(meta).Key, errKeyChanged)
 	}
-	return &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Kind: driver.ChangeReplace, Key: key, Entity: v, Old: stateOf(meta)}}, nil
+	return &Work{Op: op, Entity: v, Etag: meta.ETag, Old: stateOf(meta), Change: driver.Change{Kind: driver.ChangeReplace, Key: key, Entity: v}}, nil
 }
 
 var errKeyChanged = errors.New("the entity's key has changed; insert it under the new key and delete the old entity")
 
 // Known returns the Meta of an entity that was read or written before.
 func (r *Engine) Known(op string, v any) (*entity.Meta, error) {
-	if v == nil {
+	if fields.IsNil(v) {
 		return nil, r.Invalid(op, entity.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
 	}
 	meta := r.Codec.Meta(v)
@@ -128,10 +129,10 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 // Overwriting prepares the replacement of the stored entity, which is old, by v. If old is nil, it prepares an
 // insert of v.
 func (r *Engine) Overwriting(op string, key entity.Key, v, old any) *Work {
-	w := &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}
+	w := &Work{Op: op, Entity: v, Change: driver.Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}
 	if old != nil {
 		meta := r.Codec.Meta(old)
-		w.Change.Kind, w.Change.Old, w.Etag = driver.ChangeReplace, stateOf(meta), meta.ETag
+		w.Change.Kind, w.Old, w.Etag = driver.ChangeReplace, stateOf(meta), meta.ETag
 	}
 	return w
 }
@@ -188,14 +189,14 @@ func (r *Engine) Deleting(ctx context.Context, op string, v any, fetched Fetched
 	if err != nil {
 		return nil, err
 	}
-	w := &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Kind: driver.ChangeDelete, Key: stateOf(meta).Key, Entity: v, Old: stateOf(meta)}}
+	w := &Work{Op: op, Entity: v, Etag: meta.ETag, Old: stateOf(meta), Change: driver.Change{Kind: driver.ChangeDelete, Key: stateOf(meta).Key, Entity: v}}
 	if stateOf(meta).Partial {
 		whole, _, err := r.whole(ctx, op, stateOf(meta), meta.ETag, fetched)
 		if err != nil {
 			return nil, err
 		}
 		m := r.Codec.Meta(whole)
-		w.Change.Entity, w.Change.Old, w.Etag = whole, stateOf(m), m.ETag
+		w.Change.Entity, w.Old, w.Etag = whole, stateOf(m), m.ETag
 	}
 	return w, nil
 }
@@ -216,7 +217,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key entity.Key) error 
 			return nil, &entity.Error{Op: op, Table: r.Table.Name(), Key: errs.Loggable(key), Kind: entity.ErrNotFound}
 		}
 		meta := r.Codec.Meta(old)
-		return &Work{Op: op, Etag: meta.ETag, Change: Change{Kind: driver.ChangeDelete, Key: key, Entity: old, Old: stateOf(meta)}}, nil
+		return &Work{Op: op, Etag: meta.ETag, Old: stateOf(meta), Change: driver.Change{Kind: driver.ChangeDelete, Key: key, Entity: old}}, nil
 	})
 }
 
@@ -262,8 +263,8 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 	if err != nil {
 		return nil, err
 	}
-	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Change: Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v, Old: stateOf(meta)}}
-	w.Change.State = &driver.ChangeState{Given: merged}
+	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Old: stateOf(meta), Change: driver.Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v}}
+	w.State = &driver.ChangeState{Given: merged}
 	if len(r.Patterns) > 0 || stateOf(meta).Partial {
 		if err := r.mergeIntoWhole(ctx, w, meta, fetched); err != nil {
 			return nil, err
@@ -289,13 +290,13 @@ func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *entity.Meta,
 		return err
 	}
 	m := r.Codec.Meta(old)
-	w.Change.Old, w.Etag = stateOf(m), m.ETag
+	w.Old, w.Etag = stateOf(m), m.ETag
 	w.base = row.Properties
 	plain, err := r.Codec.Encode(old)
 	if err != nil {
 		return r.Invalid(w.Op, stateOf(meta).Key, err)
 	}
-	if err := r.Codec.Decode(overlay(plain, w.Change.State.Given), w.Entity); err != nil {
+	if err := r.Codec.Decode(overlay(plain, w.State.Given), w.Entity); err != nil {
 		return r.Primary.DecodeError(w.Op, stateOf(meta).Key, err)
 	}
 	r.Codec.SetKey(w.Entity, stateOf(meta).Key)
@@ -372,7 +373,7 @@ func (r *Engine) CheckUnder(ctx context.Context, key entity.Key, v any) error {
 	if err != nil {
 		return err
 	}
-	w.Change.Key, w.Change.standIn = key, true
+	w.Change.Key, w.standIn = key, true
 	return r.checkInsert(ctx, w)
 }
 
@@ -410,7 +411,7 @@ func Apply(ctx context.Context, changes []Applied, beside *driver.Beside) error 
 		if err != nil {
 			return err
 		}
-		w.Change.incarnation, w.engine = c.Incarnation, c.Engine
+		w.incarnation, w.engine = c.Incarnation, c.Engine
 		if len(changes) > 1 {
 			w.number = i + 1
 		}
@@ -418,7 +419,7 @@ func Apply(ctx context.Context, changes []Applied, beside *driver.Beside) error 
 			err = fmt.Errorf("the entity is in table %s, and the first one in table %s; all changes of a transaction must be in one table", c.Engine.Table.Name(), s.table.Name())
 		}
 		if err == nil && i == 0 {
-			w.Change.beside = beside
+			w.beside = beside
 			_, err = besideWrites(beside)
 		}
 		if err != nil {

@@ -14,9 +14,11 @@ import (
 // Work is one change of one entity on its way through the repository, as a member of a Set.
 type Work struct {
 	Op     string
-	Change Change
-	Entity any               // the value whose Meta is updated, nil for none
-	Etag   azcore.ETag       // the ETag under which the entity is written; Change.Old is the state with this ETag
+	Change driver.Change       // without what seenBy adds for a pattern
+	State  *driver.ChangeState // the state that the change shares with its patterns
+	Entity any                 // the value whose Meta is updated, nil for none
+	Etag   azcore.ETag         // the ETag under which the entity is written; Old is the state with this ETag
+	Old    *core.State
 	base   entity.Properties // for a merge: the entity's stored properties, if the merge had to read them
 	merged entity.Properties // for a merge: the given properties in stored form
 
@@ -34,52 +36,42 @@ type Work struct {
 	first int         // index of the entity's own row in the present plan
 	next  *core.State // state of the entity after the present plan
 
+	standIn     bool                   // Change.Key is a substitute for one that is still unknown
+	incarnation string                 // the incarnation that Apply's caller has given, "" for a new one
+	beside      *driver.Beside         // rows of Apply's caller, nil for none
+	copies      EntityCopies           // copies of Change.Entity, cached at first use
+	claimed     map[string]azcore.ETag // orphaned copies that the change claims, by row key
+
 	companionOf string // the pattern that has added the change, "" for the caller's own
 	lent        any    // the copy of the entity that GetIn has last returned, nil after a pattern has staged it
 	edited      bool   // a pattern has replaced the entity by a copy that GetIn returned
 	unedited    any    // the entity before that replacement
 }
 
-// Change is a driver.Change whose T is unknown at compile time, with the repository's own data about it.
-type Change struct {
-	Kind   driver.ChangeKind
-	Key    entity.Key
-	ID     string
-	Entity any
-	Given  any
-	Stored entity.Properties
-	DryRun bool
-	State  *driver.ChangeState // the state that the change shares with its patterns
-
-	Companion bool // a pattern has added the change
-	Rewritten bool // a job stores the entity, unchanged, in a new form
-
-	standIn     bool           // Key is a substitute for one that is still unknown
-	incarnation string         // the incarnation that Apply's caller has given, "" for a new one
-	beside      *driver.Beside // rows of Apply's caller, nil for none
-
-	copies  EntityCopies // copies of Entity, cached at first use
-	Old     *core.State
-	claimed map[string]azcore.ETag // orphaned copies that the change claims, by row key
+// seenBy returns the change as a pattern gets it.
+func (w *Work) seenBy(p *driver.Implementation) *driver.Change {
+	c := w.Change
+	c.Prior = priorOf(w.Old).patterns[p.Name]
+	if w.Old != nil && w.companionOf == "" {
+		c.PriorWriteID = w.Old.WriteID
+	}
+	return driver.NewChange(p.Name, w.State, c)
 }
-
-// Prior returns the result of a pattern's Prior for the entity's old state, nil for an insert.
-func (c *Change) Prior(pattern string) []string { return priorOf(c.Old).patterns[pattern] }
 
 // Copies returns the copies of Entity. It makes a new cache if a pattern has replaced Entity since the last
 // call.
-func (c *Change) Copies() EntityCopies {
-	if c.copies.entity != c.Entity || c.copies.near == nil {
-		c.copies = keptCopiesOf(c.Entity)
+func (w *Work) Copies() EntityCopies {
+	if w.copies.entity != w.Change.Entity || w.copies.near == nil {
+		w.copies = keptCopiesOf(w.Change.Entity)
 	}
-	return c.copies
+	return w.copies
 }
 
 // Begin gives a change its ID.
 func (w *Work) Begin() {
 	w.Change.ID = tablerow.NewWriteID()
-	if w.Change.State == nil {
-		w.Change.State = &driver.ChangeState{}
+	if w.State == nil {
+		w.State = &driver.ChangeState{}
 	}
 }
 

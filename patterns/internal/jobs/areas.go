@@ -11,14 +11,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
 
 // area is one table, or one pattern with an Audit (an auditor), that stores something for entities.
 type area struct {
-	table   *core.Table       // the table that stores the rows; nil for an auditor
-	outside []*engine.Pattern // the patterns that have outside copies in the table
-	auditor *engine.Pattern
+	table   *core.Table              // the table that stores the rows; nil for an auditor
+	outside []*driver.Implementation // the patterns that have outside copies in the table
+	auditor *driver.Implementation
 	lag     time.Duration // how long a difference must persist before it is a finding
 }
 
@@ -29,7 +30,7 @@ const nearArea = 0
 func (j *job) addAreas() {
 	j.areas = []area{{table: j.r.Table}}
 	j.near = j.op != Rebuild && (j.r.Layout != nil && j.chosen(j.r.Layout.Name) ||
-		slices.ContainsFunc(j.r.Copies, func(p *engine.Pattern) bool { return j.chosen(p.Name) }))
+		slices.ContainsFunc(j.r.Copies, func(p *driver.Implementation) bool { return j.chosen(p.Name) }))
 	for _, p := range j.r.Outside {
 		j.addOutside(p)
 	}
@@ -46,10 +47,10 @@ func (j *job) addAreas() {
 
 // addOutside adds the table in which a pattern stores its copies. If several patterns use the table, the area
 // has all of them, since a row does not name its pattern.
-func (j *job) addOutside(p *engine.Pattern) {
-	table := p.Outside.Table
-	wanted := slices.ContainsFunc(j.r.Outside, func(q *engine.Pattern) bool {
-		return j.chosen(q.Name) && q.Outside.Table.Same(table)
+func (j *job) addOutside(p *driver.Implementation) {
+	table := engine.OutsideTable(p)
+	wanted := slices.ContainsFunc(j.r.Outside, func(q *driver.Implementation) bool {
+		return j.chosen(q.Name) && engine.OutsideTable(q).Same(table)
 	})
 	if !wanted {
 		return
@@ -60,7 +61,7 @@ func (j *job) addOutside(p *engine.Pattern) {
 			return
 		}
 	}
-	j.areas = append(j.areas, area{table: table, outside: []*engine.Pattern{p}})
+	j.areas = append(j.areas, area{table: table, outside: []*driver.Implementation{p}})
 }
 
 // chosen reports whether a pattern is verified. For a finding without a pattern it returns true.
@@ -85,7 +86,7 @@ func (j *job) outsideIn(table *core.Table) int {
 
 // comparesOutside reports whether copies in an area are compared.
 func (j *job) comparesOutside(a *area) bool {
-	return slices.ContainsFunc(a.outside, func(p *engine.Pattern) bool { return j.compared(p.Name) })
+	return slices.ContainsFunc(a.outside, func(p *driver.Implementation) bool { return j.compared(p.Name) })
 }
 
 // far reports whether the run has other areas than the near one.
@@ -113,7 +114,7 @@ func (a *area) ownerName(key entity.Key) (name string, known bool) {
 func named(name, key string) bool { return key == name || strings.HasPrefix(key, name+"_") }
 
 // prefixOf guesses the owner of a key that no entity requires.
-func prefixOf(key string, candidates []*engine.Pattern) string {
+func prefixOf(key string, candidates []*driver.Implementation) string {
 	for _, p := range candidates {
 		if named(p.Name, key) {
 			return p.Name

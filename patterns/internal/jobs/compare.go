@@ -201,7 +201,7 @@ func (j *job) compareOutside(a *area, e *seenEntity, p *seenPlace, d *entity.Fin
 
 // wantedOutside finds the copy that an entity requires under a key. refused reports that a pattern rejects the entity,
 // so the required copy is unknown.
-func wantedOutside(a *area, e *seenEntity, key entity.Key) (wanted *driver.OutsideCopy, pattern *engine.Pattern, refused bool) {
+func wantedOutside(a *area, e *seenEntity, key entity.Key) (wanted *driver.OutsideCopy, pattern *driver.Implementation, refused bool) {
 	for _, p := range a.outside {
 		copies, err := engine.CopiesOf(e.value).Outside(p)
 		refused = refused || err != nil
@@ -215,7 +215,7 @@ func wantedOutside(a *area, e *seenEntity, key entity.Key) (wanted *driver.Outsi
 }
 
 // compareHeld compares the fact that an auditor has stored with the fact that the entity requires.
-func (j *job) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *entity.Finding) bool {
+func (j *job) compareHeld(p *driver.Implementation, e *seenEntity, place *seenPlace, d *entity.Finding) bool {
 	d.Pattern = p.Name
 	wanted, refused := wantedHeld(p, e, d.Location)
 	switch {
@@ -236,7 +236,7 @@ func (j *job) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d 
 
 // wantedHeld finds the fact that an auditor must store for an entity at a place; refused reports that the
 // auditor rejects the entity.
-func wantedHeld(p *engine.Pattern, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
+func wantedHeld(p *driver.Implementation, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
 	if e.value == nil {
 		return nil, false
 	}

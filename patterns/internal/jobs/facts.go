@@ -255,7 +255,7 @@ func nearRows(r *engine.Engine, e *seenEntity) (rows []tablerow.Row, refusals []
 }
 
 // wantOutside records the copies that an entity requires of one pattern.
-func (pg *factPage) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
+func (pg *factPage) wantOutside(at int, p *driver.Implementation, e *seenEntity) {
 	if !pg.compared(p.Name) {
 		return
 	}

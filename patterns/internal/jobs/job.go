@@ -77,7 +77,7 @@ func (o *Options) unused(op string) error {
 }
 
 // check sets defaults, and returns an error for invalid options.
-func (o *Options) check(op string, attached []*engine.Pattern) error {
+func (o *Options) check(op string, attached []*driver.Implementation) error {
 	if err := cmp.Or(o.unused(op), pace.Check("JobOptions", o.RowsPerSecond)); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (o *Options) check(op string, attached []*engine.Pattern) error {
 		}
 	}
 	for _, name := range o.Patterns {
-		if !slices.ContainsFunc(attached, func(p *engine.Pattern) bool { return p.Name == name }) {
+		if !slices.ContainsFunc(attached, func(p *driver.Implementation) bool { return p.Name == name }) {
 			return fmt.Errorf("JobOptions.Patterns names %q, but no attached pattern has this name; give the names of attached patterns", name)
 		}
 	}
@@ -385,7 +385,7 @@ func each[I any](parent context.Context, n int, items []I, do func(context.Conte
 // heavy reports whether an entity of a repository can take much more memory than its own row, because it has
 // large values in blobs or further rows. A job limits how many such entities it holds at once; see mostHeavy.
 func heavy(r *engine.Engine) bool {
-	return r.Layout != nil || slices.ContainsFunc(r.Transformers, func(p *engine.Pattern) bool { return p.Transform.Stage == driver.StageSpill })
+	return r.Layout != nil || slices.ContainsFunc(r.Transformers, func(p *driver.Implementation) bool { return p.Transform.Stage == driver.StageSpill })
 }
 
 // mostHeavy is the maximum number of heavy entities that a reader, or a set, holds at once.

@@ -137,7 +137,7 @@ func (j *job) lacking(ctx context.Context, all []*rebuilt) error {
 
 // lackingHeld reads the facts that a pattern with an Audit stores for entities, and records those that are
 // missing or wrong.
-func (j *job) lackingHeld(ctx context.Context, p *engine.Pattern, all []*rebuilt) error {
+func (j *job) lackingHeld(ctx context.Context, p *driver.Implementation, all []*rebuilt) error {
 	var asked []driver.Fact
 	var of []*rebuilt
 	for _, x := range all {

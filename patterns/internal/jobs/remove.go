@@ -22,8 +22,8 @@ import (
 )
 
 // RefuseUnattached returns an error if the rows of p cannot be removed. others are the patterns that were given before p.
-func RefuseUnattached(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error {
-	same := func(o *engine.Pattern) bool { return o.Name == p.Name }
+func RefuseUnattached(r *engine.Engine, p *driver.Implementation, others []*driver.Implementation) error {
+	same := func(o *driver.Implementation) bool { return o.Name == p.Name }
 	switch {
 	case slices.ContainsFunc(r.Patterns, same):
 		return errors.New("a pattern of this name is attached to the repository; detach it first")
@@ -41,9 +41,9 @@ func RefuseUnattached(r *engine.Engine, p *engine.Pattern, others []*engine.Patt
 type found struct {
 	row     *tablerow.Row
 	table   *core.Table
-	pattern *engine.Pattern // nil until the entity is known
-	owner   entity.Key      // the zero Key for a row that entities share
-	done    bool            // the row was deleted
+	pattern *driver.Implementation // nil until the entity is known
+	owner   entity.Key             // the zero Key for a row that entities share
+	done    bool                   // the row was deleted
 }
 
 // RemoveUnattached removes the rows of patterns that are no longer attached to a repository.
@@ -54,7 +54,7 @@ type found struct {
 // entity, and deletes the row under the ETag that it read. If a writer has changed the row since, the delete
 // fails. A run may end at any point; another run continues. If it ends between the rewrite of an entity and the
 // deletion of the rows, the next run finds the rows by their keys, although no list names them.
-func RemoveUnattached(ctx context.Context, r *engine.Engine, patterns []*engine.Pattern, o *Options) (entity.Report, error) {
+func RemoveUnattached(ctx context.Context, r *engine.Engine, patterns []*driver.Implementation, o *Options) (entity.Report, error) {
 	j, err := newJob(r, Remove, o)
 	if err != nil {
 		return entity.Report{}, err
@@ -63,17 +63,17 @@ func RemoveUnattached(ctx context.Context, r *engine.Engine, patterns []*engine.
 	for _, p := range patterns {
 		j.unattached = append(j.unattached, p.Name)
 		if p.Outside != nil {
-			x.addTable(p.Outside.Table)
+			x.addTable(engine.OutsideTable(p))
 		}
 		for _, t := range p.Tables {
-			x.addTable(t)
+			x.addTable((*core.Table)(t))
 		}
 	}
 	j.parts = []part{x.part(r.Table, j.options.Partitions, false)}
 	for _, t := range x.tables[1:] {
 		j.parts = append(j.parts, x.part(t, nil, false))
 	}
-	if j.scope != nil && slices.ContainsFunc(patterns, func(p *engine.Pattern) bool { return p.Outside != nil && p.Outside.Table.Same(r.Table) }) {
+	if j.scope != nil && slices.ContainsFunc(patterns, func(p *driver.Implementation) bool { return p.Outside != nil && engine.OutsideTable(p).Same(r.Table) }) {
 		j.parts = append(j.parts, x.part(r.Table, nil, true)) // rows of these entities may be in other partitions
 	}
 	return j.run(ctx, phasePages, false)
@@ -82,7 +82,7 @@ func RemoveUnattached(ctx context.Context, r *engine.Engine, patterns []*engine.
 // removal is a run of RemoveUnattached.
 type removal struct {
 	run      *job
-	patterns []*engine.Pattern
+	patterns []*driver.Implementation
 	tables   []*core.Table
 }
 
@@ -114,7 +114,7 @@ func (r *removal) examines(table *core.Table, outside bool) func(*tablerow.Row) 
 // lists reports whether an entity's own row lists copies of one of the patterns.
 func (r *removal) lists(row *tablerow.Row) bool {
 	list := tablerow.CopyList(row.Own.Copies)
-	return slices.ContainsFunc(r.patterns, func(p *engine.Pattern) bool { return list.Names(p.Name) || list.NamesElsewhere(p.Name) })
+	return slices.ContainsFunc(r.patterns, func(p *driver.Implementation) bool { return list.Names(p.Name) || list.NamesElsewhere(p.Name) })
 }
 
 // rowOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
@@ -125,7 +125,7 @@ func (r *removal) rowOf(table *core.Table, row *tablerow.Row) *found {
 	case row.Own.IsShared && strings.HasPrefix(row.Key.Row, rows.BesidePrefix):
 		return nil // a mark of a move or the lock of an outbox: its owner is no pattern, but may have the name of one
 	case row.Own.IsShared:
-		at := slices.IndexFunc(r.patterns, func(p *engine.Pattern) bool { return p.Name == row.Own.Shared })
+		at := slices.IndexFunc(r.patterns, func(p *driver.Implementation) bool { return p.Name == row.Own.Shared })
 		if at < 0 || r.run.scope != nil && (!table.Same(r.run.r.Table) || !r.run.scope[row.Key.Partition]) {
 			return nil
 		}
@@ -137,7 +137,7 @@ func (r *removal) rowOf(table *core.Table, row *tablerow.Row) *found {
 			return nil
 		}
 		for _, p := range r.patterns {
-			if p.Outside != nil && p.Outside.Table.Same(table) && owns(p, row.Key) {
+			if p.Outside != nil && engine.OutsideTable(p).Same(table) && owns(p, row.Key) {
 				f.pattern = p
 				return f
 			}
@@ -154,15 +154,15 @@ func (r *removal) rowOf(table *core.Table, row *tablerow.Row) *found {
 			return f
 		}
 	}
-	attached := slices.ContainsFunc(r.run.r.Copies, func(p *engine.Pattern) bool { return named(p.Name, row.Key.Row) })
-	if !attached && slices.ContainsFunc(r.patterns, func(p *engine.Pattern) bool { return p.Copies != nil }) {
+	attached := slices.ContainsFunc(r.run.r.Copies, func(p *driver.Implementation) bool { return named(p.Name, row.Key.Row) })
+	if !attached && slices.ContainsFunc(r.patterns, func(p *driver.Implementation) bool { return p.Copies != nil }) {
 		return f
 	}
 	return nil
 }
 
 // owns reports whether a copy in another partition belongs to a pattern, judging by the copy's key.
-func owns(p *engine.Pattern, copied entity.Key) bool {
+func owns(p *driver.Implementation, copied entity.Key) bool {
 	if p.Outside.Owns != nil {
 		return p.Outside.Owns(copied)
 	}
@@ -347,14 +347,14 @@ func (r *removed) disputed(f *found) bool {
 	if !f.row.Own.Outside.Is {
 		return len(r.r.Copies) > 0
 	}
-	return slices.ContainsFunc(r.r.Outside, func(p *engine.Pattern) bool {
-		return p.Outside.Table.Same(f.table) && (p.Outside.Owns == nil || p.Outside.Owns(f.row.Key))
+	return slices.ContainsFunc(r.r.Outside, func(p *driver.Implementation) bool {
+		return engine.OutsideTable(p).Same(f.table) && (p.Outside.Owns == nil || p.Outside.Owns(f.row.Key))
 	})
 }
 
 // ours reports whether a row belongs to one of the patterns, and no attached pattern requires it for the entity.
 func (r *removed) ours(f *found, v any) (bool, error) {
-	requires := func(p *engine.Pattern) (bool, error) {
+	requires := func(p *driver.Implementation) (bool, error) {
 		if f.row.Own.Outside.Is {
 			copies, err := engine.CopiesOf(v).Outside(p)
 			return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == f.row.Key }), err
@@ -366,7 +366,7 @@ func (r *removed) ours(f *found, v any) (bool, error) {
 	}
 	attached := r.r.Copies
 	if f.row.Own.Outside.Is {
-		attached = slices.DeleteFunc(slices.Clone(r.r.Outside), func(p *engine.Pattern) bool { return !p.Outside.Table.Same(f.table) })
+		attached = slices.DeleteFunc(slices.Clone(r.r.Outside), func(p *driver.Implementation) bool { return !engine.OutsideTable(p).Same(f.table) })
 	}
 	for _, p := range attached {
 		if required, err := requires(p); err != nil || required {

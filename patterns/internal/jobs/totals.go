@@ -37,7 +37,7 @@ func (j *job) totals(ctx context.Context) error {
 }
 
 // agreeTotals adds up the entities of rows again, each row by itself, and passes the findings to the caller: of Rebuild, those that it could not correct.
-func (j *job) agreeTotals(ctx context.Context, p *engine.Pattern, all []entity.Key) error {
+func (j *job) agreeTotals(ctx context.Context, p *driver.Implementation, all []entity.Key) error {
 	write := j.op != Verify && !j.options.DryRun
 	var mu sync.Mutex
 	var findings []*finding

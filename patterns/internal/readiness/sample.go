@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/stores"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
 
@@ -59,10 +60,10 @@ func sample(ctx context.Context, r *engine.Engine) error {
 }
 
 // sampleOf compares the copies of one pattern.
-func sampleOf(ctx context.Context, r *engine.Engine, p *engine.Pattern, own []*tablerow.Row) error {
+func sampleOf(ctx context.Context, r *engine.Engine, p *driver.Implementation, own []*tablerow.Row) error {
 	table := r.Table
 	if p.Outside != nil {
-		table = p.Outside.Table
+		table = engine.OutsideTable(p)
 	}
 	keys := map[entity.Key]*tablerow.Row{} // of the copies, with the entities' own rows
 	for _, row := range own {
@@ -108,7 +109,7 @@ func missing(ctx context.Context, table *core.Table, rows map[entity.Key]*tabler
 }
 
 // keysOf returns the keys of an entity's copies, none if that is not known.
-func keysOf(ctx context.Context, r *engine.Engine, p *engine.Pattern, row *tablerow.Row) (keys []entity.Key) {
+func keysOf(ctx context.Context, r *engine.Engine, p *driver.Implementation, row *tablerow.Row) (keys []entity.Key) {
 	v, now, err := r.LoadStored(ctx, r.Table, row, nil, nil)
 	if err != nil || v == nil || now.ETag != row.ETag || r.Schema.Key(v) != row.Key {
 		return nil
