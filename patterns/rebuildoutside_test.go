@@ -88,14 +88,14 @@ func (w *lateIndex) rebuild(t *testing.T, options *patterns.JobOptions) (tables.
 // TestRequestCountsOfRebuildOutside: an index over partitions is filled, and compared, with requests in proportion to the number of entities, although its keys
 // have another order. It holds what docs/reference/costs.md says.
 func TestRequestCountsOfRebuildOutside(t *testing.T) {
-	large := 16_000
+	sizes := []int{1000, 16_000}
 	switch {
 	case harness.Shortened():
-		large = 4_000
+		sizes = sizes[:1]
 	case harness.Thorough():
-		large = 64_000
+		sizes = append(sizes, 64_000)
 	}
-	for _, n := range []int{1000, large} {
+	for _, n := range sizes {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			w := newLateIndex(t, n, 1, 1)
 			for _, c := range []struct {
