@@ -46,7 +46,7 @@ import (
 const harmlessTypes = `
 driver.Host driver.Layout driver.Authentication patterns.Pattern
 eventual.Handler archive.Destination archive.Files archive.Part dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper largeentities.Sealer
-entity.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind entity.Type tables.QueryClass patterns.FindingKind patterns.RewriteJob
+entity.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind entity.Type tables.QueryClass entity.FindingKind patterns.RewriteJob
 backup.Existing backup.DifferenceKind access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
 compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part compoundkey.OneOrMany heterogeneous.VersionError`
 

@@ -16,8 +16,8 @@ const maxDeclarations = 300
 var declares = regexp.MustCompile(`(?m)^(func|type|var|const) `)
 
 // tooLarge finds packages that do not fit in a reader's head. Tests are free, and so is the main job, which is many
-// small programs. limits are packages with another limit than maxDeclarations.
-func tooLarge(sources []source, limits map[string]int) []string {
+// small programs.
+func tooLarge(sources []source) []string {
 	var bad []string
 	declarations := map[string]int{}
 	for _, s := range sources {
@@ -27,25 +27,15 @@ func tooLarge(sources []source, limits map[string]int) []string {
 		declarations[s.dir()] += len(declares.FindAllString(s.text, -1))
 	}
 	for _, dir := range slices.Sorted(maps.Keys(declarations)) {
-		most, n := maxDeclarations, declarations[dir]
-		if limit, other := limits[dir]; other {
-			most = limit
-			if n <= maxDeclarations {
-				bad = append(bad, fmt.Sprintf("%s: %d declarations; it needs no limit of its own", dir, n))
-			}
-		}
-		if n > most {
-			bad = append(bad, fmt.Sprintf("%s: %d declarations, at most %d", dir, n, most))
+		if n := declarations[dir]; n > maxDeclarations {
+			bad = append(bad, fmt.Sprintf("%s: %d declarations, at most %d", dir, n, maxDeclarations))
 		}
 	}
 	return bad
 }
 
-// stillLarge are packages that are above the limit. None may grow.
-var stillLarge = map[string]int{}
-
 func TestSizes(t *testing.T) {
-	report(t, tooLarge(projectSources(t), stillLarge))
+	report(t, tooLarge(projectSources(t)))
 }
 
 func TestSizesCanFail(t *testing.T) {
@@ -61,13 +51,8 @@ func TestSizesCanFail(t *testing.T) {
 		"large/a.go":         types(0, 200),
 		"large/b.go":         types(200, 101),
 		"large/b_test.go":    types(400, 100),
-		"largest/a.go":       types(0, 311),
 		"fits/a.go":          types(0, 300),
-		"limited/a.go":       types(0, 310),
-		"repaired/a.go":      types(0, 300),
-	}), map[string]int{"largest": 310, "limited": 310, "repaired": 310}),
+	})),
 		"large: 301 declarations, at most 300",
-		"largest: 311 declarations, at most 310",
-		"repaired: 300 declarations; it needs no limit of its own",
 	)
 }

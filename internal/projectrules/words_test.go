@@ -21,7 +21,7 @@ var skipsAllowed = map[string]string{
 	"internal/chaos/check/chaos_test.go:TestChaos":                       "kills processes, which a simulator in memory cannot serve",
 	"storagetest/open.go:AzuriteOnly":                                    "skips only where the environment asks for the simulator",
 	"patterns/sweep_test.go:TestSweepOnAzurite":                          "the other sweeps are on the simulator",
-	"interpartition/sweep_test.go:TestSweepOnAzurite":                   "the other sweeps are on the simulator",
+	"interpartition/sweep_test.go:TestSweepOnAzurite":                    "the other sweeps are on the simulator",
 	"storagetest/azurite_test.go:azurite":                                "for tests of the Azurite that a test binary shares",
 	"storagetest/azurite_test.go:sharedAzurite":                          "for tests of Azurite beside Strict",
 	"storagetest/azurite_test.go:start":                                  "for tests of an Azurite of their own",

@@ -23,6 +23,14 @@ type area struct {
 	lag     time.Duration // how long a difference must persist before it is a finding
 }
 
+// name returns the name of the table, "" for an auditor.
+func (a *area) name() string {
+	if a.table == nil {
+		return ""
+	}
+	return a.table.Name()
+}
+
 // nearArea is the index of the area with the further rows and copies in the entities' own partitions.
 const nearArea = 0
 

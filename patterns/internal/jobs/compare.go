@@ -68,8 +68,8 @@ func (p *seenPlace) occupant() error {
 	return errors.New("a row that is not a copy of an entity has this key; delete it, or use another table or index name")
 }
 
-// readPlace reads the content of a candidate's site.
-func (j *job) readPlace(ctx context.Context, s *candidate) (*seenPlace, error) {
+// readPlace reads the content of a site.
+func (j *job) readPlace(ctx context.Context, s site) (*seenPlace, error) {
 	p := &seenPlace{entity: s.entity}
 	a := &j.areas[s.area]
 	var err error
@@ -114,140 +114,60 @@ func (j *job) readEntity(ctx context.Context, key entity.Key) (*seenEntity, erro
 	return j.decode(ctx, row)
 }
 
-// compare returns what is wrong at a candidate's site, given an entity and a place that existed at the same moment;
-// nil if nothing is wrong, or if that is unknown.
-func (j *job) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
-	if !e.known() {
-		return nil
+// compare returns what is wrong at a site, given an entity and a place that existed at the same moment;
+// nil if nothing is wrong, or if that is unknown. A marked copy is not wrong: readers follow it.
+func (j *job) compare(s site, e *seenEntity, p *seenPlace) *finding {
+	if !e.known() || p.fact.Err != nil {
+		return nil // the scan has reported that the entity or fact cannot be read
 	}
 	a := &j.areas[s.area]
-	d := entity.Finding{Location: s.place, Entity: s.entity}
-	var wrong bool
+	d := entity.Finding{Location: s.place, Entity: s.entity, Table: a.name()}
+	wanted, pattern, refused := j.wantedAt(s, e)
+	own, marked := p.own(), false
+	stored, digest := p.held, p.fact.Digest
+	if own != nil {
+		var h hasher
+		stored, digest = true, h.stored(own, len(a.outside) > 0)
+	}
+	if len(a.outside) > 0 {
+		marked = own != nil && own.Own.Outside.Mark != "" || own == nil && wanted != nil && engine.Leads(p.row, e.key)
+	}
+	switch d.Pattern = pattern; {
+	case marked, wanted == nil && (refused || !stored), wanted != nil && stored && digest == *wanted, !j.chosen(pattern):
+		return nil // a pattern may have written a row before its key function rejected the entity
+	case wanted == nil:
+		d.Kind = entity.Spurious
+	case !stored:
+		d.Kind, d.Err = entity.Missing, p.occupant()
+	default:
+		d.Kind = entity.Different
+	}
+	return &finding{Finding: d, site: s, wrong: p.wrongRow()}
+}
+
+// wantedAt returns the digest of what an entity requires at a site, nil for nothing, and the pattern that does, or may. refused reports that
+// a pattern rejects the entity, so that it is unknown what the entity requires.
+func (j *job) wantedAt(s site, e *seenEntity) (digest *[16]byte, pattern string, refused bool) {
+	a := &j.areas[s.area]
 	switch {
 	case a.auditor != nil:
-		wrong = j.compareHeld(a.auditor, e, p, &d)
+		pattern = a.auditor.Name
 	case s.area == nearArea:
-		wrong = j.compareNear(e, p, &d)
+		pattern = prefixOf(s.place, j.r.Copies)
 	default:
-		wrong = j.compareOutside(a, e, p, &d)
+		key, _ := driver.SplitKey(s.place) // it was read
+		pattern, _ = a.ownerName(key)
 	}
-	if !wrong || !j.chosen(d.Pattern) {
-		return nil
-	}
-	if a.table != nil {
-		d.Table = a.table.Name()
-	}
-	return &finding{Finding: d, site: s.site, wrong: p.wrongRow()}
-}
-
-// compareNear compares a further row of an entity with the row that the entity requires.
-func (j *job) compareNear(e *seenEntity, p *seenPlace, d *entity.Finding) bool {
-	var wanted *tablerow.Row
-	if e.value != nil {
-		rows, refusals := nearRows(j.r, e)
-		if i := slices.IndexFunc(rows, func(row tablerow.Row) bool { return row.Key.Row == d.Location }); i >= 0 {
-			wanted = &rows[i]
-		}
-		d.Pattern = prefixOf(d.Location, j.r.Copies)
-		refused := slices.ContainsFunc(refusals, func(e *entity.Error) bool { return d.Pattern == "" || e.Pattern == d.Pattern })
-		if wanted == nil && refused {
-			return false // the pattern may have written the row before its key function rejected the entity
-		}
-	}
-	own := p.own()
+	guessed := pattern
 	var h hasher
-	switch {
-	case wanted == nil:
-		d.Kind, d.Pattern = entity.Spurious, prefixOf(d.Location, j.r.Copies)
-		return own != nil
-	case own == nil:
-		d.Kind, d.Err = entity.Missing, p.occupant()
-	case own.Own.Outside.Is || h.row(own.Properties, nearMark(own.Own.Layout, own.WriteID, own.Own.Incarnation)) != h.row(wanted.Properties, nearMark(wanted.Own.Layout, e.writeID, e.incarnation)):
-		d.Kind = entity.Different
-	default:
-		return false
-	}
-	d.Pattern = wanted.Pattern
-	return true
-}
-
-// compareOutside compares a copy with what the entity requires. A marked copy is no finding: readers follow it.
-func (j *job) compareOutside(a *area, e *seenEntity, p *seenPlace, d *entity.Finding) bool {
-	key, _ := driver.SplitKey(d.Location) // it was read
-	d.Pattern, _ = a.ownerName(key)
-	wanted, pattern, refused := wantedOutside(a, e, key)
-	own := p.own()
-	if own != nil && own.Own.Outside.Mark != "" {
-		return false
-	}
-	if wanted == nil {
-		d.Kind = entity.Spurious
-		return !refused && own != nil
-	}
-	d.Pattern = pattern.Name
-	var h hasher
-	switch {
-	case own == nil && engine.Leads(p.row, e.key):
-		return false
-	case own == nil:
-		d.Kind, d.Err = entity.Missing, p.occupant()
-		return true
-	case own.Own.Outside.Is && h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(wanted.Keep), e.mark(wanted)):
-		return false
-	}
-	d.Kind = entity.Different
-	return true
-}
-
-// wantedOutside finds the copy that an entity requires under a key. refused reports that a pattern rejects the entity,
-// so the required copy is unknown.
-func wantedOutside(a *area, e *seenEntity, key entity.Key) (wanted *driver.OutsideCopy, pattern *driver.Implementation, refused bool) {
-	for _, p := range a.outside {
-		copies, err := engine.CopiesOf(e.value).Outside(p)
-		refused = refused || err != nil
-		for i := range copies {
-			if copies[i].Key == key {
-				return &copies[i], p, false
-			}
+	j.require(s.area, e, &h, func(of, place string, is [16]byte) {
+		if place == s.place && digest == nil {
+			digest, pattern = &is, of
 		}
-	}
-	return nil, nil, refused
-}
-
-// compareHeld compares the fact that an auditor has stored with the fact that the entity requires.
-func (j *job) compareHeld(p *driver.Implementation, e *seenEntity, place *seenPlace, d *entity.Finding) bool {
-	d.Pattern = p.Name
-	wanted, refused := wantedHeld(p, e, d.Location)
-	switch {
-	case refused || place.fact.Err != nil:
-		return false // the scan has reported the failure
-	case wanted == nil:
-		d.Kind = entity.Spurious
-		return place.held
-	case !place.held:
-		d.Kind = entity.Missing
-	case place.fact.Digest != wanted.Digest:
-		d.Kind = entity.Different
-	default:
-		return false
-	}
-	return true
-}
-
-// wantedHeld finds the fact that an auditor must store for an entity at a place; refused reports that the
-// auditor rejects the entity.
-func wantedHeld(p *driver.Implementation, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
-	if e.value == nil {
-		return nil, false
-	}
-	facts, err := p.Audit.Expected(e.value)
-	if err != nil {
-		return nil, true
-	}
-	if i := slices.IndexFunc(facts, func(f driver.Fact) bool { return f.Place == place }); i >= 0 {
-		return &facts[i], false
-	}
-	return nil, false
+	}, func(of string, _ error) {
+		refused = refused || s.area != nearArea || guessed == "" || guessed == of
+	})
+	return digest, pattern, refused
 }
 
 // candidate is a site at which the scans found a difference between what is required and what is stored.
@@ -258,6 +178,7 @@ type candidate struct {
 
 	tag  string   // seenPlace.tag of the last read
 	etag string   // ETag of the entity at the last read, "" for none
+	seen bool     // it was read
 	done bool     // decided
 	is   *finding // what is wrong; nil for nothing, or while undecided
 }
@@ -275,42 +196,31 @@ const (
 
 // confirm reads each candidate individually, and passes those at which something is wrong to hand as findings.
 func (j *job) confirm(ctx context.Context, all []*candidate) error {
-	readable := func(inspect func(context.Context, *candidate) error) func(context.Context, *candidate) error {
-		return func(ctx context.Context, s *candidate) error {
-			err := inspect(ctx, s)
-			if e := engine.AsError(err); e != nil && e.OfRow && j.areas[s.area].auditor == nil {
-				s.done, s.is = true, nil // the row cannot be read, which the scan has already reported
-				return nil
-			}
-			return err
-		}
-	}
 	all, err := j.confirmOld(ctx, all)
 	if err != nil {
 		return err
 	}
-	for group := range slices.Chunk(all, atOnce) {
-		j.state.Report.Candidates += int64(len(group))
-		if err := each(ctx, j.options.Concurrency, group, readable(j.inspectFirst)); err != nil {
-			return err
-		}
-		for range rounds {
-			lag := time.Duration(0)
-			group = slices.DeleteFunc(group, func(s *candidate) bool { return s.done && s.is == nil })
-			for _, s := range group {
-				if !s.done {
-					lag = max(lag, j.areas[s.area].lag)
+	for some := range slices.Chunk(all, atOnce) {
+		j.state.Report.Candidates += int64(len(some))
+		for round := range 1 + rounds {
+			if round > 0 {
+				lag := time.Duration(0)
+				some = slices.DeleteFunc(some, func(s *candidate) bool { return s.done && s.is == nil })
+				for _, s := range some {
+					if !s.done {
+						lag = max(lag, j.areas[s.area].lag)
+					}
+				}
+				if err := backoff.Sleep(ctx, lag); err != nil {
+					return err
 				}
 			}
-			if err := backoff.Sleep(ctx, lag); err != nil {
-				return err
-			}
-			if err := each(ctx, j.options.Concurrency, group, readable(j.inspectAgain)); err != nil {
+			if err := each(ctx, j.options.Concurrency, some, j.inspect); err != nil {
 				return err
 			}
 		}
 		var findings []*finding
-		for _, s := range group {
+		for _, s := range some {
 			if s.is != nil {
 				findings = append(findings, s.is)
 			}
@@ -344,37 +254,47 @@ func (j *job) confirmOld(ctx context.Context, all []*candidate) (rest []*candida
 	return rest, nil
 }
 
-// inspectFirst reads a candidate for the first time. A difference that needs no Lag is confirmed at once.
-func (j *job) inspectFirst(ctx context.Context, s *candidate) error {
-	p, err := j.readPlace(ctx, s)
-	if err != nil {
-		return err
-	}
-	e, err := j.readEntity(ctx, s.entity)
-	if err != nil {
-		return err
-	}
-	if j.compare(s, e, p) == nil {
-		s.done = true
-		return nil
-	}
-	s.tag, s.etag = p.tag(), e.etag
-	if j.areas[s.area].lag == 0 {
-		return j.decide(ctx, s, e)
-	}
-	return nil
-}
-
-// inspectAgain reads a candidate again, unless it is decided.
-func (j *job) inspectAgain(ctx context.Context, s *candidate) error {
+// inspect reads a candidate, unless it is decided. A difference that needs no Lag is confirmed at the first time.
+func (j *job) inspect(ctx context.Context, s *candidate) error {
 	if s.done {
 		return nil
 	}
-	e, err := j.readEntity(ctx, s.entity)
+	err := j.inspectOnce(ctx, s)
+	if e := engine.AsError(err); e != nil && e.OfRow && j.areas[s.area].auditor == nil {
+		s.done, s.is = true, nil // the row cannot be read, which the scan has already reported
+		return nil
+	}
+	return err
+}
+
+func (j *job) inspectOnce(ctx context.Context, s *candidate) error {
+	if s.seen {
+		e, err := j.readEntity(ctx, s.entity)
+		if err != nil {
+			return err
+		}
+		return j.decide(ctx, s, e)
+	}
+	is, p, e, err := j.look(ctx, s.site)
 	if err != nil {
 		return err
 	}
+	s.seen, s.done, s.tag, s.etag = true, is == nil, p.tag(), e.etag
+	if s.done || j.areas[s.area].lag > 0 {
+		return nil
+	}
 	return j.decide(ctx, s, e)
+}
+
+// look reads a place and then its entity, and compares them. For a site that needs no Lag, a difference exists if the row is still there.
+func (j *job) look(ctx context.Context, s site) (is *finding, p *seenPlace, e *seenEntity, err error) {
+	if p, err = j.readPlace(ctx, s); err != nil {
+		return nil, nil, nil, err
+	}
+	if e, err = j.readEntity(ctx, s.entity); err != nil {
+		return nil, nil, nil, err
+	}
+	return j.compare(s, e, p), p, e, nil
 }
 
 // decide reads the place again, after the entity, and decides. The entity was then read between two reads of
@@ -382,11 +302,11 @@ func (j *job) inspectAgain(ctx context.Context, s *candidate) error {
 // place was read between two reads of the entity. If the two reads of the same thing are equal, the state of
 // the entity and that of the place existed at one moment.
 func (j *job) decide(ctx context.Context, s *candidate, e *seenEntity) error {
-	p, err := j.readPlace(ctx, s)
+	p, err := j.readPlace(ctx, s.site)
 	if err != nil {
 		return err
 	}
-	is := j.compare(s, e, p)
+	is := j.compare(s.site, e, p)
 	exact := p.tag() == s.tag
 	if is != nil && p.own() == nil {
 		again, err := j.readEntity(ctx, s.entity)

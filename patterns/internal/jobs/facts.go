@@ -25,7 +25,7 @@ func (pg *factPage) visit(ctx context.Context, row *tablerow.Row) error {
 	case row.Own.IsCopy:
 		owner := entity.Key{Partition: row.Key.Partition, Row: row.Own.Primary}
 		if pg.nearby && pg.mine(owner) {
-			pg.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: pg.hash.row(row.Properties, nearMark(row.Own.Layout, row.WriteID, row.Own.Incarnation))}, false)
+			pg.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: pg.hash.stored(row, false)}, false)
 		}
 	default:
 		return pg.visitEntity(ctx, row)
@@ -54,7 +54,7 @@ func (pg *factPage) visitOutside(at int, row *tablerow.Row) {
 	if !known || !pg.compared(name) {
 		return
 	}
-	f := fact{site: site{at, driver.JoinKey(row.Key), owner}, digest: pg.hash.row(row.Properties, outsideMark(row))}
+	f := fact{site: site{at, driver.JoinKey(row.Key), owner}, digest: pg.hash.stored(row, true)}
 	if row.Own.Outside.Mark != "" {
 		if f.mark = markYoung; engine.Expired(row) {
 			f.mark = markOld
@@ -75,15 +75,6 @@ func (pg *factPage) stored(pattern string, n stock) {
 	}
 	sum := pg.copies[pattern]
 	pg.copies[pattern] = stock{sum.Required + n.Required, sum.Stored + n.Stored}
-}
-
-// outsideMark identifies the incarnation and version of the entity from which a copy was made. A marked copy never
-// equals what the entity requires.
-func outsideMark(row *tablerow.Row) string {
-	if row.Own.Outside.Mark != "" {
-		return "marked " + row.Own.Outside.Mark
-	}
-	return versionMark(row.Own.Incarnation, row.Own.Outside.Version)
 }
 
 // versionMark joins an entity's incarnation and the ETag or write id of its version.
@@ -108,13 +99,9 @@ func (pg *factPage) visitEntity(ctx context.Context, row *tablerow.Row) error {
 	if e.bad != nil {
 		return nil
 	}
-	pg.wantNear(e)
-	for at := 1; at < len(pg.areas) && pg.outside; at++ {
-		if pg.areas[at].auditor != nil && pg.op != Rebuild {
-			pg.wantHeld(at, e)
-		}
-		for _, p := range pg.areas[at].outside {
-			pg.wantOutside(at, p, e)
+	for at := range pg.areas {
+		if at == nearArea && pg.nearby || at != nearArea && pg.outside && (pg.areas[at].auditor == nil || pg.op != Rebuild) {
+			pg.want(at, e)
 		}
 	}
 	return nil
@@ -143,7 +130,7 @@ type seenEntity struct {
 	busy        error // the ErrConflict if a writer replaced the entity during each attempt to read it
 }
 
-// mark returns the outsideMark that a copy of the entity must have. A projection does not name the version.
+// mark returns the mark of version that a copy of the entity must have. A projection does not name the version.
 func (e *seenEntity) mark(copied *driver.OutsideCopy) string {
 	if copied.Keep != nil {
 		return versionMark(e.incarnation, "")
@@ -211,77 +198,80 @@ func nearMark(layout, writeID, incarnation string) string {
 	return versionMark(incarnation, writeID) + layout
 }
 
-// wantNear records the rows that an entity requires in its partition.
-func (pg *factPage) wantNear(e *seenEntity) {
-	if !pg.nearby {
-		return
-	}
-	rows, refusals := nearRows(pg.r, e)
-	for _, refused := range refusals {
-		pg.fail(entity.Finding{Kind: entity.Undecodable, Pattern: refused.Pattern, Table: pg.r.Table.Name(), Entity: e.key, Err: refused.Err})
-	}
-	for i := range rows {
-		pg.count(&fact{site: site{nearArea, rows[i].Key.Row, e.key}, digest: pg.hash.row(rows[i].Properties, nearMark(rows[i].Own.Layout, e.writeID, e.incarnation))}, true)
+// want records the facts that an entity requires in an area.
+func (pg *factPage) want(at int, e *seenEntity) {
+	a := &pg.areas[at]
+	pg.require(at, e, &pg.hash, func(pattern, place string, digest [16]byte) {
+		if len(a.outside) > 0 {
+			if !pg.compared(pattern) {
+				return
+			}
+			if pg.first {
+				pg.stored(pattern, stock{Required: 1})
+			}
+		}
+		pg.count(&fact{site: site{at, place, e.key}, digest: digest}, true)
+	}, func(pattern string, err error) {
+		pg.fail(entity.Finding{Kind: entity.Undecodable, Pattern: pattern, Table: a.name(), Entity: e.key, Err: err})
+	})
+}
+
+// require calls yield with each fact that an entity requires in an area, and refuse with each pattern that rejects the entity.
+func (j *job) require(at int, e *seenEntity, h *hasher, yield func(pattern, place string, digest [16]byte), refuse func(pattern string, err error)) {
+	a := &j.areas[at]
+	switch {
+	case e.value == nil:
+	case a.auditor != nil:
+		facts, err := a.auditor.Audit.Expected(e.value)
+		if err != nil {
+			refuse(a.auditor.Name, err)
+			return
+		}
+		for i := range facts {
+			yield(a.auditor.Name, facts[i].Place, facts[i].Digest)
+		}
+	case at == nearArea:
+		all := nearRows(j.r, e, refuse)
+		for i := range all {
+			yield(all[i].Pattern, all[i].Key.Row, h.row(all[i].Properties, nearMark(all[i].Own.Layout, e.writeID, e.incarnation)))
+		}
+	default:
+		for _, p := range a.outside {
+			copies, err := engine.CopiesOf(e.value).Outside(p)
+			if err != nil {
+				refuse(p.Name, err)
+			}
+			for i := range copies {
+				yield(p.Name, driver.JoinKey(copies[i].Key), h.row(e.stored.Only(copies[i].Keep), e.mark(&copies[i])))
+			}
+		}
 	}
 }
 
 // nearRows returns the rows that follow from an entity, except its own first row. If an index's key function
-// rejects the entity, the index has no copy of it, and refusals has the error.
-func nearRows(r *engine.Engine, e *seenEntity) (rows []tablerow.Row, refusals []*entity.Error) {
-	refuse := func(pattern string, err error) {
-		refusals = append(refusals, &entity.Error{Pattern: pattern, Err: err})
-	}
+// rejects the entity, the index has no copy of it.
+func nearRows(r *engine.Engine, e *seenEntity, refuse func(pattern string, err error)) (all []tablerow.Row) {
 	s := r.Spreading(e.stored)
 	if r.Layout != nil {
 		own, err := s.Spread(nil, "", e.key, nil)
 		if err != nil {
 			refuse(r.Layout.Name, err)
-			return nil, refusals
+			return nil
 		}
 		for _, row := range own[1:] {
 			row.Pattern = r.Layout.Name
-			rows = append(rows, row)
+			all = append(all, row)
 		}
 	}
 	for _, p := range r.Copies {
-		with, err := engine.AppendCopies(rows, p, engine.CopiesOf(e.value), e.key, s)
+		with, err := engine.AppendCopies(all, p, engine.CopiesOf(e.value), e.key, s)
 		if err != nil {
 			refuse(p.Name, err)
 			continue
 		}
-		rows = with
+		all = with
 	}
-	return rows, refusals
-}
-
-// wantOutside records the copies that an entity requires of one pattern.
-func (pg *factPage) wantOutside(at int, p *driver.Implementation, e *seenEntity) {
-	if !pg.compared(p.Name) {
-		return
-	}
-	copies, err := engine.CopiesOf(e.value).Outside(p)
-	if pg.first {
-		pg.stored(p.Name, stock{Required: int64(len(copies))})
-	}
-	pg.fail(entity.Finding{Kind: entity.Undecodable, Pattern: p.Name, Table: pg.areas[at].table.Name(), Entity: e.key, Err: err})
-	for i := range copies {
-		f := fact{site: site{at, driver.JoinKey(copies[i].Key), e.key}}
-		f.digest = pg.hash.row(e.stored.Only(copies[i].Keep), e.mark(&copies[i]))
-		pg.count(&f, true)
-	}
-}
-
-// wantHeld records the facts that an entity requires of an auditor.
-func (pg *factPage) wantHeld(at int, e *seenEntity) {
-	p := pg.areas[at].auditor
-	facts, err := p.Audit.Expected(e.value)
-	pg.fail(entity.Finding{Kind: entity.Undecodable, Pattern: p.Name, Entity: e.key, Err: err})
-	if err != nil {
-		return
-	}
-	for i := range facts {
-		pg.count(&fact{site: site{at, facts[i].Place, e.key}, digest: facts[i].Digest}, true)
-	}
+	return all
 }
 
 // visitHeld counts a fact that an auditor has stored.

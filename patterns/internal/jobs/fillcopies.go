@@ -79,7 +79,7 @@ func (p *page) fillGroup(ctx context.Context, a *area, some []*candidate) error 
 		}
 		switch {
 		case taken != nil:
-			if err := p.giveUp(ctx, all[from].entity, taken); err != nil {
+			if err := p.giveUp(ctx, all[from].entity, "", taken); err != nil {
 				return err
 			}
 		case written:
@@ -126,11 +126,11 @@ func (j *job) fillSites(ctx context.Context, a *area, all []*copied, read engine
 
 // fillEmpty fills the copies that entities require of the patterns in state.Empty. free says that most of them are missing; read reads the
 // entities again.
-func (j *job) fillEmpty(ctx context.Context, entities []*rebuilt, free bool, read engine.ReadOwnAll) error {
+func (j *job) fillEmpty(ctx context.Context, entities []*item, free bool, read engine.ReadOwnAll) error {
 	for at := range j.areas {
 		a := &j.areas[at]
 		var all []*copied
-		var of []*rebuilt
+		var of []*item
 		for _, x := range entities {
 			for _, p := range a.outside {
 				if !slices.Contains(j.state.Empty, p.Name) {

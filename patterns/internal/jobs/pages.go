@@ -3,14 +3,18 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
 
 // part is one of the scans whose pages a job processes, one scan after another.
@@ -29,9 +33,34 @@ type part struct {
 type page struct {
 	*job
 	rows   []*tablerow.Row // that the job processes
-	items  []*rebuilt      // of Rebuild
+	items  []*item         // of Rebuild
 	counts entity.Report
+	read   int64 // entities that count as read once the page is done
 	failed []*finding
+}
+
+// item is an entity that a job writes again.
+type item struct {
+	key   entity.Key
+	value any
+	row   *tablerow.Row // with every property as stored
+	done  bool          // written
+
+	// Of Rebuild, what patterns still have to store for the entity.
+
+	outside  map[string][]string // by pattern: locations outside of the partition whose content is missing or wrong
+	intended map[string][]string // by pattern: those of outside that rewriting the entity does not repair
+	write    bool                // the entity must be written again
+	taken    error               // ErrDuplicate if another entity owns one of the required outside keys
+	copied   bool                // copies in other partitions were written
+	err      error               // error of a pattern that rejects the entity, or of its reconciliation
+
+	// Of a rewriting.
+
+	rows    int  // number of rows that the entity has in its partition
+	size    int  // their size in bytes
+	stale   bool // the entity must be read again before it is written
+	unknown bool // the outcome of a write is unknown
 }
 
 // keep returns a part.row that keeps the rows that a function chooses.
@@ -68,6 +97,7 @@ func (j *job) pages(ctx context.Context) error {
 			if err := j.finish(page.Content); err != nil {
 				return err
 			}
+			s.Report.Read += page.Content.read
 			if s.Scan = page.Rest; s.Scan.Over(len(ranges)) {
 				j.nextPart()
 			}
@@ -124,6 +154,85 @@ func (p *page) report(f entity.Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = append(p.failed, &finding{Finding: f})
+}
+
+// sharedBy returns the names of the locks for the rows that entities share with others.
+func (j *job) sharedBy(set []*item) (names []string) {
+	for _, x := range set {
+		names = append(names, j.r.SharedBy(x.key, x.value)...)
+	}
+	return names
+}
+
+// together writes sets of entities, several at once. If the service refuses a set, it is divided, so that an entity that concurrent writers change all
+// the time, or one that is too large, delays only itself. refused names the refused one; with nil, sets are halved, and an unknown outcome counts as
+// refused. It returns the entities that are not done, to be processed alone.
+func (p *page) together(ctx context.Context, sets [][]*item, write func(context.Context, []*item) error, refused func(error, []*item) int) (alone []*item, err error) {
+	unknown := func(err error) bool { return refused != nil && errors.Is(err, entity.ErrUnknownOutcome) }
+	err = eachSlot(ctx, p.job, sets, func(ctx context.Context, set []*item) error {
+		_, err := division.Divided[*item]{Refused: refused,
+			Write: func(some []*item) error {
+				return p.locked(ctx, p.sharedBy(some), func() error { return write(ctx, some) })
+			},
+			Ends: func(err error) bool { return ctx.Err() != nil || engine.Ends(err) || unknown(err) }}.Run(set)
+		if unknown(err) && ctx.Err() == nil {
+			return nil // each entity of the set is read and written again alone
+		}
+		return err
+	})
+	for _, set := range sets {
+		alone = append(alone, slices.DeleteFunc(slices.Clone(set), func(x *item) bool { return x.done })...)
+	}
+	return alone, err
+}
+
+// problem records an entity or row that could not be written.
+func (p *page) problem(f entity.Finding) {
+	p.add(func(r *entity.Report) { r.Failed++ })
+	p.report(f)
+}
+
+// giveUp records why an entity could not be written, unless the error concerns the whole run. pattern is that of the job, "" for the one that the error names.
+func (p *page) giveUp(ctx context.Context, key entity.Key, pattern string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := engine.AsError(err)
+	is := func(kind error) bool { return errors.Is(err, kind) }
+	absent := engine.Lost(err) || slices.ContainsFunc([]error{entity.ErrDuplicate, entity.ErrMissingReference, context.Canceled}, is)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case e == nil || !absent && !slices.ContainsFunc([]error{entity.ErrInvalid, entity.ErrWiring, entity.ErrTooLarge, entity.ErrGarbled}, is):
+		return err
+	}
+	f := entity.Finding{Kind: entity.Different, Pattern: cmp.Or(pattern, e.Pattern), Table: p.r.Table.Name(), Entity: key, Err: err}
+	switch {
+	case absent && p.op == Rebuild:
+		f.Kind = entity.Missing
+	case is(entity.ErrGarbled) || p.op == Rebuild:
+		f.Kind = entity.Undecodable
+	}
+	p.problem(f)
+	return nil
+}
+
+// attempts calls write until it does not conflict with another writer, at most Schema.MaxAttempts times. After each conflict it calls again, which
+// reads the entity again and reports whether there is still something to write.
+func (p *page) attempts(ctx context.Context, write func() error, again func() (more bool, err error)) error {
+	for attempt := 0; ; attempt++ {
+		err := write()
+		if !retryable(ctx, err) || attempt+1 >= p.r.Schema.MaxAttempts {
+			return err
+		}
+		p.add(func(r *entity.Report) { r.Conflicts++ })
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+		if more, err := again(); err != nil || !more {
+			return err
+		}
+	}
 }
 
 // eachSlot calls each for the items of one page. The slots limit how many items of all pages together

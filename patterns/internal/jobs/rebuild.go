@@ -3,13 +3,9 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
-	"sync"
 
 	"github.com/tablepatterns/tablepatterns/entity"
-	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
@@ -37,20 +33,6 @@ func (j *job) fillable() part {
 	return p
 }
 
-// rebuilt is an entity that Rebuild is processing, with what patterns still have to store for it.
-type rebuilt struct {
-	key   entity.Key
-	value any
-	row   *tablerow.Row // with every property as stored
-
-	outside  map[string][]string // by pattern: locations outside of the partition whose content is missing or wrong
-	intended map[string][]string // by pattern: those of outside that rewriting the entity does not repair
-	write    bool                // the entity must be written again
-	taken    error               // ErrDuplicate if another entity owns one of the required outside keys
-	copied   bool                // copies in other partitions were written
-	err      error               // error of a pattern that rejects the entity, or of its reconciliation
-}
-
 // addEntity adds an entity to the page.
 func (p *page) addEntity(ctx context.Context, row *tablerow.Row) error {
 	if !p.r.Owns(row) || !p.mine(row.Key) {
@@ -61,38 +43,15 @@ func (p *page) addEntity(ctx context.Context, row *tablerow.Row) error {
 		return err
 	}
 	if p.counts.Read++; e.known() {
-		p.items = append(p.items, &rebuilt{key: e.key, value: e.value, row: e.row.With(slices.Clone(e.stored))})
+		p.items = append(p.items, &item{key: e.key, value: e.value, row: e.row.With(slices.Clone(e.stored))})
 		return nil
 	}
 	p.problem(entity.Finding{Kind: entity.Undecodable, Table: p.r.Table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
 	return nil
 }
 
-// problem records an entity that could not be filled.
-func (p *page) problem(f entity.Finding) {
-	p.add(func(r *entity.Report) { r.Failed++ })
-	p.report(f)
-}
-
-// giveUp records why an entity could not be filled, unless the error concerns the whole run.
-func (p *page) giveUp(ctx context.Context, key entity.Key, err error) error {
-	if err == nil {
-		return nil
-	}
-	kind := entity.Undecodable
-	e := engine.AsError(err)
-	switch {
-	case errors.Is(err, entity.ErrDuplicate), errors.Is(err, entity.ErrMissingReference), engine.Lost(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled):
-		kind = entity.Missing
-	case e == nil || ctx.Err() != nil || !errors.Is(err, entity.ErrInvalid) && !errors.Is(err, entity.ErrWiring) && !errors.Is(err, entity.ErrTooLarge) && !errors.Is(err, entity.ErrGarbled):
-		return err
-	}
-	p.problem(entity.Finding{Kind: kind, Pattern: e.Pattern, Table: p.r.Table.Name(), Entity: key, Err: err})
-	return nil
-}
-
 // again returns the entity for the engine, with locations to reconcile.
-func (x *rebuilt) again(named map[string][]string) *engine.Again {
+func (x *item) again(named map[string][]string) *engine.Again {
 	return &engine.Again{Key: x.key, Value: x.value, Row: x.row, Named: named}
 }
 
@@ -102,7 +61,7 @@ func reconcileOne(ctx context.Context, r *engine.Engine, a *engine.Again) error 
 }
 
 // unlisted reports whether the entity has copies in an index that its row does not list.
-func (j *job) unlisted(x *rebuilt) (bool, error) {
+func (j *job) unlisted(x *item) (bool, error) {
 	for _, p := range j.r.Copies {
 		if !j.chosen(p.Name) || tablerow.CopyList(x.row.Own.Copies).Names(p.Name) {
 			continue
@@ -120,7 +79,7 @@ func (j *job) unlisted(x *rebuilt) (bool, error) {
 
 // lacking finds out which rows and facts are missing or wrong for entities. It reads rows and lists that lie
 // close together with one request.
-func (j *job) lacking(ctx context.Context, all []*rebuilt) error {
+func (j *job) lacking(ctx context.Context, all []*item) error {
 	for _, x := range all {
 		x.outside, x.intended = map[string][]string{}, map[string][]string{}
 		x.write, x.err = j.unlisted(x)
@@ -137,9 +96,9 @@ func (j *job) lacking(ctx context.Context, all []*rebuilt) error {
 
 // lackingHeld reads the facts that a pattern with an Audit stores for entities, and records those that are
 // missing or wrong.
-func (j *job) lackingHeld(ctx context.Context, p *driver.Implementation, all []*rebuilt) error {
+func (j *job) lackingHeld(ctx context.Context, p *driver.Implementation, all []*item) error {
 	var asked []driver.Fact
-	var of []*rebuilt
+	var of []*item
 	for _, x := range all {
 		facts, err := p.Audit.Expected(x.value)
 		if err != nil {
@@ -187,46 +146,18 @@ func (p *page) fillAll(ctx context.Context, at rangescan.Range) error {
 	if err := p.fillEmpty(ctx, p.items, true, p.again(at)); err != nil {
 		return err
 	}
-	var mu sync.Mutex
 	again, outside, alone := p.sets(p.items)
-	leave := func(all []*rebuilt) {
-		mu.Lock()
-		defer mu.Unlock()
-		alone = append(alone, all...)
-	}
-	run := func(all [][]*rebuilt, write func(context.Context, []*rebuilt) (failed []*rebuilt, err error)) error {
-		return eachSlot(ctx, p.job, all, func(ctx context.Context, set []*rebuilt) error {
-			// If the service refuses a set, it is divided, so that an entity that concurrent writers change all the time, or one
-			// that is too large, delays only itself.
-			refused, err := division.Divided[*rebuilt]{
-				Write: func(set []*rebuilt) error {
-					return p.locked(ctx, p.sharedBy(set), func() error {
-						failed, err := write(ctx, set)
-						leave(failed)
-						return err
-					})
-				},
-				Ends: func(err error) bool { return ctx.Err() != nil || engine.Ends(err) },
-			}.Run(set)
-			leave(refused)
+	for _, step := range []struct {
+		sets  [][]*item
+		write func(context.Context, []*item) error
+	}{{again, p.writeSet}, {outside, p.reconcileSet}} {
+		failed, err := p.together(ctx, step.sets, step.write, nil)
+		if err != nil {
 			return err
-		})
-	}
-	if err := run(again, p.writeSet); err != nil {
-		return err
-	}
-	if err := run(outside, p.reconcileSet); err != nil {
-		return err
+		}
+		alone = append(alone, failed...)
 	}
 	return eachSlot(ctx, p.job, alone, p.fill)
-}
-
-// sharedBy returns the names of the locks for the rows that entities share with others.
-func (j *job) sharedBy(set []*rebuilt) (names []string) {
-	for _, x := range set {
-		names = append(names, j.r.SharedBy(x.key, x.value)...)
-	}
-	return names
 }
 
 // mostReconciled limits the entities of one intent. With keys of usual lengths, the intent then fits into one
@@ -236,8 +167,8 @@ const mostReconciled = 250
 // sets groups the entities that lack something. Each element of again is a change set of one partition, each
 // element of outside shares an intent, and alone has the entities to process one by one. The other entities
 // need nothing, or have got it.
-func (p *page) sets(all []*rebuilt) (again, outside [][]*rebuilt, alone []*rebuilt) {
-	var write, intend []*rebuilt
+func (p *page) sets(all []*item) (again, outside [][]*item, alone []*item) {
+	var write, intend []*item
 	for _, x := range all {
 		switch {
 		case x.err != nil || x.taken != nil:
@@ -252,17 +183,18 @@ func (p *page) sets(all []*rebuilt) (again, outside [][]*rebuilt, alone []*rebui
 			p.add(func(r *entity.Report) { r.Unchanged++ })
 		}
 	}
-	for _, partition := range group(write, func(x *rebuilt) string { return x.key.Partition }) {
+	for _, partition := range group(write, func(x *item) string { return x.key.Partition }) {
 		again = slices.AppendSeq(again, slices.Chunk(partition, max(1, entity.MaxTransactionOperations/(1+len(p.r.Copies)))))
 	}
 	return again, slices.Collect(slices.Chunk(intend, mostReconciled)), alone
 }
 
 // writeSet writes the entities of a set again in one transaction, each under its own ETag, and reconciles the
-// locations that the transaction does not write. It returns the entities that could not be reconciled.
-func (p *page) writeSet(ctx context.Context, set []*rebuilt) (failed []*rebuilt, err error) {
+// locations that the transaction does not write. An entity that could not be reconciled is not done; the caller then processes it alone, and
+// reports its error.
+func (p *page) writeSet(ctx context.Context, set []*item) error {
 	all := make([]*engine.Again, len(set))
-	var intended []*rebuilt
+	var intended []*item
 	for i, x := range set {
 		all[i] = x.again(nil)
 		if x.outside = x.intended; len(x.intended) > 0 {
@@ -270,61 +202,56 @@ func (p *page) writeSet(ctx context.Context, set []*rebuilt) (failed []*rebuilt,
 		}
 	}
 	if err := p.r.WriteAgainTogether(ctx, p.op, all); err != nil {
-		return nil, err
+		return err
+	}
+	for _, x := range set {
+		x.done = len(x.intended) == 0
 	}
 	p.add(func(r *entity.Report) { r.Written += int64(len(set) - len(intended)) })
 	if len(intended) == 0 {
-		return nil, nil
+		return nil
 	}
-	if failed, err = p.reconcileSet(ctx, intended); err != nil { // rewriting the entities does not write these locations, so they need an intent of their own
+	if err := p.reconcileSet(ctx, intended); err != nil { // rewriting the entities does not write these locations, so they need an intent of their own
 		for _, x := range intended {
 			x.err = err
 		}
-		return intended, nil // the caller then processes each entity alone, and reports its error
 	}
-	return failed, nil
+	return nil
 }
 
-// reconcileSet reconciles the locations of entities outside of their partitions under one intent. It returns
-// the entities that could not be reconciled, with their errors.
-func (p *page) reconcileSet(ctx context.Context, set []*rebuilt) (failed []*rebuilt, err error) {
+// reconcileSet reconciles the locations of entities outside of their partitions under one intent.
+func (p *page) reconcileSet(ctx context.Context, set []*item) error {
 	all := make([]*engine.Again, len(set))
 	for i, x := range set {
 		all[i] = x.again(x.outside)
 	}
 	if err := p.r.RunReconcile(ctx, all); err != nil {
-		return nil, err
+		return err
 	}
 	for i, x := range set {
-		if x.err = all[i].Err; x.err != nil {
-			failed = append(failed, x)
+		if x.err = all[i].Err; x.err == nil {
+			x.done = true
+			p.add(func(r *entity.Report) { r.Written++ })
 		}
 	}
-	p.add(func(r *entity.Report) { r.Written += int64(len(set) - len(failed)) })
-	return failed, nil
+	return nil
 }
 
 // fill writes the rows and facts of one entity that the patterns lack.
-func (p *page) fill(ctx context.Context, x *rebuilt) error {
-	for attempt := 0; ; attempt++ {
-		err := p.locked(ctx, p.sharedBy([]*rebuilt{x}), func() error { return p.fillOnce(ctx, &rebuilt{key: x.key, value: x.value, row: x.row}) })
-		if !retryable(ctx, err) || attempt+1 >= p.r.Schema.MaxAttempts {
-			return p.giveUp(ctx, x.key, err)
-		}
-		p.add(func(r *entity.Report) { r.Conflicts++ })
-		if err := backoff.Wait(ctx, attempt); err != nil {
-			return err
-		}
-		if x.value, x.row, err = p.r.ReadOwn(ctx, p.op, x.key); err != nil || x.value == nil {
-			return p.giveUp(ctx, x.key, err)
-		}
-	}
+func (p *page) fill(ctx context.Context, x *item) error {
+	err := p.attempts(ctx, func() error {
+		return p.locked(ctx, p.sharedBy([]*item{x}), func() error { return p.fillOnce(ctx, &item{key: x.key, value: x.value, row: x.row}) })
+	}, func() (more bool, err error) {
+		x.value, x.row, err = p.r.ReadOwn(ctx, p.op, x.key)
+		return x.value != nil, err
+	})
+	return p.giveUp(ctx, x.key, "", err)
 }
 
 // fillOnce reads what the patterns lack for an entity. Then it rewrites the entity, or reconciles what is
 // outside of its partition.
-func (p *page) fillOnce(ctx context.Context, x *rebuilt) error {
-	all := []*rebuilt{x}
+func (p *page) fillOnce(ctx context.Context, x *item) error {
+	all := []*item{x}
 	if err := p.lacking(ctx, all); err != nil {
 		return err
 	}
@@ -338,9 +265,9 @@ func (p *page) fillOnce(ctx context.Context, x *rebuilt) error {
 	switch {
 	case err != nil:
 	case x.write:
-		_, err = p.writeSet(ctx, all)
+		err = p.writeSet(ctx, all)
 	case len(x.outside) > 0:
-		_, err = p.reconcileSet(ctx, all)
+		err = p.reconcileSet(ctx, all)
 	case taken == nil || x.copied:
 		p.sets(all) // counts it
 	}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ func (j *job) repairFinding(ctx context.Context, f *finding) error {
 	removes, intends := a.auditor != nil && a.auditor.Audit.Remove != nil, a.auditor != nil && a.auditor.OutsideKeys != nil
 	switch {
 	case len(a.outside) > 0:
-		return j.agree(ctx, f)
+		return cmp.Or(j.agreeTogether(ctx, []*finding{f}), f.NotRepaired)
 	case f.Kind == entity.Spurious && a.auditor == nil:
 		return j.removeSpurious(ctx, f)
 	case f.Kind == entity.Spurious && removes:
@@ -83,7 +84,7 @@ func (j *job) repairFinding(ctx context.Context, f *finding) error {
 			if err != nil {
 				return false, err
 			}
-			wanted, refused := wantedHeld(a.auditor, e, f.Location)
+			wanted, _, refused := j.wantedAt(f.site, e)
 			return wanted != nil || refused || !e.known(), nil // keep the fact if it is unknown what the entity requires
 		})
 	case f.site.area == nearArea, a.auditor != nil && (removes || !intends && f.Kind != entity.Spurious):
@@ -95,49 +96,24 @@ func (j *job) repairFinding(ctx context.Context, f *finding) error {
 		Err: errors.New("no entity requires what the pattern has stored, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
 }
 
-// wrongStill checks a finding again, since another process may have repaired it, or Repair itself together with
-// another finding. It returns the finding as it is now, or nil if nothing is wrong, and the content of its
-// site. For a finding that needs no Lag, this one check proves that it exists. For any other finding, confirm
-// has already waited for Lag.
-func (j *job) wrongStill(ctx context.Context, f *finding) (*finding, *seenPlace, error) {
-	s := &candidate{site: f.site}
-	p, err := j.readPlace(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	e, err := j.readEntity(ctx, s.entity)
-	if err != nil {
-		return nil, nil, err
-	}
-	return j.compare(s, e, p), p, nil
-}
-
-// removeSpurious deletes the wrong row under the ETag with which it was found wrong. A row that is wrong
-// under an ETag stays wrong as long as it has that ETag, so a delayed delete is harmless.
+// removeSpurious deletes the wrong row, unless nothing is wrong any more.
 func (j *job) removeSpurious(ctx context.Context, f *finding) error {
 	if f.wrong == nil {
 		return nil
 	}
-	_, _, err := j.areas[f.site.area].table.Commit(ctx, j.op, f.delete())
-	if err == nil {
-		return nil
-	}
-	is, _, again := j.wrongStill(ctx, f)
-	if again == nil && is == nil {
-		return nil // nothing is wrong any more, so another process has repaired it
+	err := j.deleteTogether(ctx, []*finding{f})
+	if err != nil {
+		if is, _, _, failed := j.look(ctx, f.site); failed == nil && is == nil {
+			return nil // another process has repaired it
+		}
 	}
 	return err
-}
-
-// delete returns the operation that deletes the wrong row.
-func (f *finding) delete() tablerow.Row {
-	return tablerow.Row{Verb: wire.VerbDelete, Key: f.wrong.key, IfMatch: azcore.ETag(f.wrong.etag), Pattern: f.Pattern}
 }
 
 // rewrite writes the entity of a finding again with all its rows, unless the discrepancy has disappeared.
 func (j *job) rewrite(ctx context.Context, f *finding) error {
 	return backoff.Retry(ctx, j.r.Schema.MaxAttempts, func() (again bool, err error) {
-		is, _, err := j.wrongStill(ctx, f)
+		is, _, _, err := j.look(ctx, f.site) // another process may have repaired it, or Repair itself together with another finding
 		if err != nil || is == nil {
 			return false, err
 		}
@@ -154,14 +130,6 @@ type markedSite struct {
 	*engine.Site
 	table *core.Table
 	at    time.Time
-}
-
-// agree makes the row of a finding in another partition agree with its entity.
-func (j *job) agree(ctx context.Context, f *finding) error {
-	if err := j.agreeTogether(ctx, []*finding{f}); err != nil {
-		return err
-	}
-	return f.NotRepaired
 }
 
 // agreeTogether makes rows of one table agree with their entities.
@@ -306,11 +274,12 @@ func (j *job) repairTogether(ctx context.Context, all []*finding) error {
 	return err
 }
 
-// deleteTogether deletes spurious rows of one partition, each under the ETag with which it was found wrong.
+// deleteTogether deletes spurious rows of one partition, each under the ETag with which it was found wrong. A row that is wrong
+// under an ETag stays wrong as long as it has that ETag, so a delayed delete is harmless.
 func (j *job) deleteTogether(ctx context.Context, all []*finding) error {
-	var operations []tablerow.Row
-	for _, f := range all {
-		operations = append(operations, f.delete())
+	operations := make([]tablerow.Row, len(all))
+	for i, f := range all {
+		operations[i] = tablerow.Row{Verb: wire.VerbDelete, Key: f.wrong.key, IfMatch: azcore.ETag(f.wrong.etag), Pattern: f.Pattern}
 	}
 	_, _, err := j.areas[all[0].site.area].table.Commit(ctx, j.op, operations...)
 	for _, f := range all {
@@ -319,7 +288,7 @@ func (j *job) deleteTogether(ctx context.Context, all []*finding) error {
 	return err
 }
 
-// recheck reads the sites of findings again, and then their entities, several with one request; wrongStill does
+// recheck reads the sites of findings again, and then their entities, several with one request; look does
 // so for one finding. All are of rows in the entities' partitions. It marks the findings at whose sites nothing is wrong any more.
 // It returns the findings that can be repaired together, and the entities by key.
 func (j *job) recheck(ctx context.Context, all []*finding) (wrong []*finding, entities map[entity.Key]*seenEntity, err error) {
@@ -349,7 +318,7 @@ func (j *job) recheck(ctx context.Context, all []*finding) (wrong []*finding, en
 	}
 	for i, f := range all {
 		p := &seenPlace{entity: f.Entity, row: rows[keys[i]]}
-		is := j.compare(&candidate{site: f.site}, entities[f.Entity], p)
+		is := j.compare(f.site, entities[f.Entity], p)
 		switch e := entities[f.Entity]; {
 		case is == nil:
 			f.Repaired = e.known() // if it is unknown what the entity requires, the finding stays open

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/entity"
-	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
@@ -43,23 +41,11 @@ func (r *Rewriting) Run(ctx context.Context, e *engine.Engine, o *Options) (enti
 	j.parts = []part{{table: e.Table, partitions: j.options.Partitions, span: e.Primary.Span, where: slices.Concat(e.Primary.Where, r.Where), row: keep(e.Owns),
 		process: func(ctx context.Context, p *page, _ rangescan.Range) error {
 			if r.CountsAll {
-				p.counts.Read = int64(len(p.rows))
+				p.read = int64(len(p.rows))
 			}
 			return r.page(ctx, p, p.rows)
 		}}}
 	return j.run(ctx, phasePages, false)
-}
-
-// old is an entity in the old form.
-type old struct {
-	value   any
-	row     *tablerow.Row // as it was read, with all stored properties
-	key     entity.Key
-	rows    int  // number of rows that the entity has in its partition
-	size    int  // their size in bytes
-	stale   bool // the entity must be read again before it is written
-	unknown bool // the outcome of a write is unknown
-	done    bool
 }
 
 // page writes those of some entities of a page that are in the old form.
@@ -84,7 +70,7 @@ type rewritten struct {
 
 // process writes the entities of some rows that are in the old form. It holds all of them in memory.
 func (r *rewritten) process(ctx context.Context, rows []*tablerow.Row) error {
-	all := make([]*old, len(rows))
+	all := make([]*item, len(rows))
 	at := make([]int, len(rows))
 	for i := range rows {
 		at[i] = i
@@ -96,15 +82,8 @@ func (r *rewritten) process(ctx context.Context, rows []*tablerow.Row) error {
 	if err != nil {
 		return err
 	}
-	sets, alone := r.group(slices.DeleteFunc(all, func(x *old) bool { return x == nil }))
-	err = eachSlot(ctx, r.job, sets, r.writeSet)
-	for _, set := range sets {
-		for _, x := range set {
-			if !x.done {
-				alone = append(alone, x)
-			}
-		}
-	}
+	sets := r.group(slices.DeleteFunc(all, func(x *item) bool { return x == nil }))
+	alone, err := r.together(ctx, sets, r.writeSet, r.refused)
 	if err != nil {
 		return err
 	}
@@ -112,7 +91,7 @@ func (r *rewritten) process(ctx context.Context, rows []*tablerow.Row) error {
 }
 
 // load makes the entity of a row. It returns nil if the entity need not be written or cannot be read.
-func (r *rewritten) load(ctx context.Context, row *tablerow.Row) (*old, error) {
+func (r *rewritten) load(ctx context.Context, row *tablerow.Row) (*item, error) {
 	outdated, known := r.Outdated(row, row.Own.Layout == "")
 	known = known && row.Problem == nil
 	if known && !outdated {
@@ -136,7 +115,7 @@ func (r *rewritten) load(ctx context.Context, row *tablerow.Row) (*old, error) {
 	if r.asStored && r.r.Schema.Key(v) != row.Key {
 		return nil, nil
 	}
-	x := &old{value: v, row: now, key: row.Key, rows: r.rowsOf(now)}
+	x := &item{value: v, row: now, key: row.Key, rows: r.rowsOf(now)}
 	for _, p := range now.Properties {
 		x.size += (1 + len(r.r.Copies)) * edm.PropertySize(p.Name, edm.Value(p.Value))
 	}
@@ -169,9 +148,8 @@ func (r *rewritten) read() {
 // transaction.
 const mostBytes = 2 << 20
 
-// group divides entities into change sets, each of one partition. It returns an entity that is the only one of
-// its set in alone.
-func (r *rewritten) group(all []*old) (groups [][]*old, alone []*old) {
+// group divides entities into change sets, each of one partition.
+func (r *rewritten) group(all []*item) (groups [][]*item) {
 	type open struct{ at, room, size int }
 	last := map[string]open{} // the last set of a partition, and the rows and bytes for which it has room
 	for _, x := range all {
@@ -185,61 +163,33 @@ func (r *rewritten) group(all []*old) (groups [][]*old, alone []*old) {
 		last[x.key.Partition] = set
 		groups[set.at] = append(groups[set.at], x)
 	}
-	several := groups[:0]
-	for _, set := range groups {
-		if len(set) == 1 {
-			alone = append(alone, set...)
-			continue
-		}
-		several = append(several, set)
-	}
-	return several, alone
+	return groups
 }
 
-// writeSet writes a set, each entity under its own ETag, and leaves out the entities because of which the
-// service refuses the set. It sets done of those that it has written.
-func (r *rewritten) writeSet(ctx context.Context, set []*old) error {
-	write := func(set []*old) error {
-		err := r.locked(ctx, r.sharedOf(set), func() error { return r.commit(ctx, set) })
-		for _, x := range set {
-			x.done = err == nil
-			x.unknown = errors.Is(err, entity.ErrUnknownOutcome)
-		}
-		if err == nil {
-			r.add(func(p *entity.Report) { p.Written += int64(len(set)) })
-		}
-		return err
+// writeSet writes a set, each entity under its own ETag.
+func (r *rewritten) writeSet(ctx context.Context, set []*item) error {
+	err := r.commit(ctx, set)
+	for _, x := range set {
+		x.done, x.unknown = err == nil, errors.Is(err, entity.ErrUnknownOutcome)
 	}
-	_, err := division.Divided[*old]{
-		Write: write,
-		Refused: func(err error, set []*old) int {
-			if e := engine.AsError(err); e != nil && e.Change <= len(set) {
-				x := set[max(e.Change-1, 0)]
-				x.stale = e.Change > 0 && retryable(ctx, err)
-				return e.Change - 1
-			}
-			return -1
-		},
-		Ends: func(err error) bool {
-			return ctx.Err() != nil || engine.Ends(err) || errors.Is(err, entity.ErrUnknownOutcome)
-		},
-	}.Run(set)
-	if errors.Is(err, entity.ErrUnknownOutcome) && ctx.Err() == nil {
-		return nil // each entity of the set is read and written again alone
+	if err == nil {
+		r.add(func(p *entity.Report) { p.Written += int64(len(set)) })
 	}
 	return err
 }
 
-// sharedOf returns the names of the locks for the rows that entities share with others.
-func (r *rewritten) sharedOf(set []*old) (names []string) {
-	for _, x := range set {
-		names = append(names, r.r.SharedBy(x.key, x.value)...)
+// refused returns the index of the entity because of which the service has refused a set, -1 if that is unknown.
+func (r *rewritten) refused(err error, set []*item) int {
+	if e := engine.AsError(err); e != nil && e.Change <= len(set) {
+		x := set[max(e.Change-1, 0)]
+		x.stale = e.Change > 0 && (engine.Lost(err) || errors.Is(err, context.Canceled))
+		return e.Change - 1
 	}
-	return names
+	return -1
 }
 
 // commit writes entities in one transaction.
-func (r *rewritten) commit(ctx context.Context, set []*old) error {
+func (r *rewritten) commit(ctx context.Context, set []*item) error {
 	if r.asStored {
 		all := make([]*engine.Again, len(set))
 		for i, x := range set {
@@ -263,32 +213,22 @@ func (r *rewritten) commit(ctx context.Context, set []*old) error {
 
 // writeAlone writes one entity. After a conflict or an unknown outcome it reads the entity again, and writes it if it is still in the old
 // form.
-func (r *rewritten) writeAlone(ctx context.Context, x *old) error {
-	for attempt := 0; ; attempt++ {
-		if x.stale || x.unknown {
-			if again, err := r.reload(ctx, x); err != nil || !again {
-				return r.giveUp(ctx, x.key, err)
-			}
-		}
-		err := r.locked(ctx, r.sharedOf([]*old{x}), func() error { return r.commit(ctx, []*old{x}) })
-		if err == nil {
-			r.add(func(p *entity.Report) { p.Written++ })
-			return nil
-		}
-		x.stale, x.unknown = true, errors.Is(err, entity.ErrUnknownOutcome)
-		if !retryable(ctx, err) || attempt+1 >= r.r.Schema.MaxAttempts {
+func (r *rewritten) writeAlone(ctx context.Context, x *item) error {
+	if x.stale || x.unknown {
+		if again, err := r.reload(ctx, x); err != nil || !again {
 			return r.giveUp(ctx, x.key, err)
 		}
-		r.add(func(p *entity.Report) { p.Conflicts++ })
-		if err := backoff.Wait(ctx, attempt); err != nil {
-			return err
-		}
 	}
+	err := r.attempts(ctx, func() error {
+		set := []*item{x}
+		return r.locked(ctx, r.sharedBy(set), func() error { return r.writeSet(ctx, set) })
+	}, func() (bool, error) { return r.reload(ctx, x) })
+	return r.giveUp(ctx, x.key, err)
 }
 
 // reload reads an entity again. It returns false if the entity no longer exists, or if a concurrent writer has written it in
 // the current form.
-func (r *rewritten) reload(ctx context.Context, x *old) (again bool, err error) {
+func (r *rewritten) reload(ctx context.Context, x *item) (again bool, err error) {
 	v, row, err := r.r.ReadOwn(ctx, r.op, x.key)
 	if err != nil || v == nil {
 		return false, err
@@ -301,34 +241,11 @@ func (r *rewritten) reload(ctx context.Context, x *old) (again bool, err error) 
 	return true, nil
 }
 
-// ofEntity reports whether an error concerns one entity, and not the service.
-func ofEntity(err error) bool {
-	for _, kind := range []error{entity.ErrInvalid, entity.ErrWiring, entity.ErrTooLarge, entity.ErrGarbled, entity.ErrDuplicate, entity.ErrMissingReference, context.Canceled} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return errors.Is(err, entity.ErrConflict)
-}
-
 // giveUp reports an entity that could not be written, unless the error concerns the whole run.
 func (r *rewritten) giveUp(ctx context.Context, key entity.Key, err error) error {
-	e := engine.AsError(err)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case e == nil || !ofEntity(err):
-		return err
-	}
-	if r.skipped != nil {
+	failed := err != nil
+	if err = r.page.giveUp(ctx, key, r.Pattern, err); failed && err == nil && r.skipped != nil {
 		r.skipped(key)
 	}
-	kind := entity.Different
-	if errors.Is(err, entity.ErrGarbled) {
-		kind = entity.Undecodable
-	}
-	r.problem(entity.Finding{Kind: kind, Pattern: r.Pattern, Table: r.r.Table.Name(), Entity: key, Err: err})
-	return nil
+	return err
 }

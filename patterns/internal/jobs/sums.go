@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 )
 
 // sum is a 128-bit sum of digests, to which facts can be added in any order.
@@ -189,6 +190,21 @@ func (h *hasher) row(p entity.Properties, mark string) [16]byte {
 	h.scratch = append(h.scratch[:0], inner[:]...)
 	h.text(mark)
 	return h.sum()
+}
+
+// stored digests a row that belongs to an entity: its properties, and the incarnation and version of the entity from which it was made. A row that is
+// not of the right form, or marked, never equals what the entity requires.
+func (h *hasher) stored(row *tablerow.Row, outside bool) [16]byte {
+	switch own := &row.Own; {
+	case own.Outside.Is != outside:
+		return [16]byte{}
+	case !outside:
+		return h.row(row.Properties, nearMark(own.Layout, row.WriteID, own.Incarnation))
+	case own.Outside.Mark != "":
+		return h.row(row.Properties, "marked "+own.Outside.Mark)
+	default:
+		return h.row(row.Properties, versionMark(own.Incarnation, own.Outside.Version))
+	}
 }
 
 // properties digests properties. It returns the last digest if p is the same slice, as for most copies of an
