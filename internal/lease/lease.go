@@ -321,15 +321,14 @@ type Bound struct {
 	timer *time.Timer // ends the lease at the bound, which cancels requests under way
 }
 
-// overdue is the cause of a lease that a bound has ended. errors.Is reports it as ErrLost.
-type overdue struct{ text string }
-
-func (e overdue) Error() string      { return e.text }
-func (overdue) Is(target error) bool { return target == ErrLost }
-
-func overdueOf(term time.Duration, cause string) overdue {
-	return overdue{fmt.Sprintf("%v have passed: %s", term-Margin(term), cause)}
+// overdue is the cause of a lease whose term, or one of whose bounds, has passed. errors.Is reports it as ErrLost.
+type overdue struct {
+	after time.Duration
+	text  string
 }
+
+func (e overdue) Error() string      { return fmt.Sprintf("%v have passed: %s", e.after, e.text) }
+func (overdue) Is(target error) bool { return target == ErrLost }
 
 // Bound ends the lease when term, less Margin, has passed since the time since, unless the bound is moved or
 // lifted before: no request is sent after that. cause is the text of the error: what was not done in time,
@@ -337,7 +336,7 @@ func overdueOf(term time.Duration, cause string) overdue {
 func (l *Lease) Bound(since time.Time, term time.Duration, cause string) *Bound {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := &Bound{lease: l, since: since, term: term - Margin(term), cause: overdueOf(term, cause)}
+	b := &Bound{lease: l, since: since, term: term - Margin(term), cause: overdue{term - Margin(term), cause}}
 	l.bounds = append(l.bounds, b)
 	b.timer = time.AfterFunc(b.left(), b.pass)
 	return b
@@ -356,7 +355,7 @@ func (t Term) Context(ctx context.Context) (_ context.Context, done func()) {
 	if t.Since.IsZero() {
 		return ctx, func() {}
 	}
-	l := &Lease{parent: From(ctx), waived: waived(ctx), late: overdueOf(t.Lasts, t.Cause)}
+	l := &Lease{parent: From(ctx), waived: waived(ctx), late: overdue{t.Lasts - Margin(t.Lasts), t.Cause}}
 	if l.waived&Terms != 0 {
 		l.waived |= Expiry
 	}

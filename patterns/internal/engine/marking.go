@@ -146,7 +146,7 @@ func (s *Set) mark(ctx context.Context, d *draft) error {
 			Err: errors.New("two entities of the change have this key; give each its own")})
 	}
 	s.marking = m
-	return m.write(ctx)
+	return m.each(func(_ int, places []marks.Place) error { return m.writeGroup(ctx, places) })
 }
 
 // serves reports whether the marks also serve another plan. They must be young enough, since each attempt of the commit is sent within their term.
@@ -176,11 +176,6 @@ func (m *marking) each(do func(from int, places []marks.Place) error) error {
 	}
 	all.Wait()
 	return cmp.Or(failures...)
-}
-
-// write marks all places.
-func (m *marking) write(ctx context.Context) error {
-	return m.each(func(_ int, places []marks.Place) error { return m.writeGroup(ctx, places) })
 }
 
 // writeGroup marks places of one partition. A refusal names a row that is not as expected: then its place is decided again, and

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
@@ -17,35 +15,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
-
-// snapshot is an entity as it was at one moment; both fields are nil if the entity did not exist.
-type snapshot struct {
-	entity any
-	row    *tablerow.Row // the entity's own row, with every property as stored
-	copies EntityCopies
-}
-
-// snapshotAfter returns the snapshot of an entity after a committed change, or nil if the entity's ETag is
-// unknown.
-func snapshotAfter(w *Work, etag azcore.ETag) *snapshot {
-	if w.Change.Kind == driver.ChangeDelete {
-		return &snapshot{}
-	}
-	if etag == "" {
-		return nil
-	}
-	row := &tablerow.Row{Key: w.Change.Key, ETag: etag, WriteID: w.next.WriteID, Properties: w.Change.Stored,
-		Own: tablerow.Own{Incarnation: w.next.Incarnation, Copies: w.next.Copies, Later: w.next.Carried}}
-	return &snapshot{entity: w.Change.Entity, copies: w.Copies(), row: row}
-}
-
-// shows reports whether a row has the version of the snapshot; nil means that the entity does not exist.
-func (s *snapshot) shows(row *tablerow.Row) bool {
-	if s.row == nil || row == nil {
-		return s.row == row
-	}
-	return s.row.ETag == row.ETag
-}
 
 // Reconcile makes everything that the intent names consistent with the current entities. Only the holder of the
 // intent's message may call it: an eventual.Queue does for intents whose writer died or left effects to

@@ -72,7 +72,7 @@ func (s *Set) Run(ctx context.Context) error {
 			return w.Located(err)
 		}
 	}
-	err = backoff.Retry(ctx, s.maxAttempts(), func() (again bool, err error) {
+	err = backoff.Retry(ctx, s.own[0].engine.Schema.MaxAttempts, func() (again bool, err error) {
 		if err = s.Complete(ctx); err == nil {
 			err = s.runOnce(ctx)
 		}
@@ -146,10 +146,6 @@ func (s *Set) completeAgain(ctx context.Context) error {
 	}
 	return s.accompany(ctx)
 }
-
-// maxAttempts is how often the set is tried while other writers change its shared rows and companions: the
-// MaxAttempts of the first member's schema.
-func (s *Set) maxAttempts() int { return s.own[0].engine.Schema.MaxAttempts }
 
 // intends reports whether members may have effects outside of the partition for which the set stores an intent.
 func (s *Set) intends() bool {
@@ -268,7 +264,7 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 			again, learned = s.startsOver(ctx, d, err)
 		}
 		if !learned { // a failure that taught the engine something does not count: there is only a limited number of them
-			if attempt++; !again || attempt >= s.maxAttempts() {
+			if attempt++; !again || attempt >= s.own[0].engine.Schema.MaxAttempts {
 				if marked != nil {
 					return err
 				}

@@ -75,6 +75,35 @@ func (w *Work) Begin() {
 	}
 }
 
+// snapshot is an entity as it was at one moment; both fields are nil if the entity did not exist.
+type snapshot struct {
+	entity any
+	row    *tablerow.Row // the entity's own row, with every property as stored
+	copies EntityCopies
+}
+
+// snapshotAfter returns the snapshot of an entity after a committed change, or nil if the entity's ETag is
+// unknown.
+func snapshotAfter(w *Work, etag azcore.ETag) *snapshot {
+	if w.Change.Kind == driver.ChangeDelete {
+		return &snapshot{}
+	}
+	if etag == "" {
+		return nil
+	}
+	row := &tablerow.Row{Key: w.Change.Key, ETag: etag, WriteID: w.next.WriteID, Properties: w.Change.Stored,
+		Own: tablerow.Own{Incarnation: w.next.Incarnation, Copies: w.next.Copies, Later: w.next.Carried}}
+	return &snapshot{entity: w.Change.Entity, copies: w.Copies(), row: row}
+}
+
+// shows reports whether a row has the version of the snapshot; nil means that the entity does not exist.
+func (s *snapshot) shows(row *tablerow.Row) bool {
+	if s.row == nil || row == nil {
+		return s.row == row
+	}
+	return s.row.ETag == row.ETag
+}
+
 // prior is what the next change of an entity needs to know of the entity as it was last read or written.
 type prior struct {
 	rows     []noted       // the entity's rows except the first
