@@ -164,7 +164,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 }
 
 // Verify compares what the patterns store with what the entities require, and gives each difference to
-// JobOptions.Found. It compares rows in the entities' own partitions, copies in other partitions, and what patterns with an Audit store. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
+// JobOptions.Found. It compares rows in the entities' own partitions, copies in other partitions, what patterns with an Audit store, and first the numbers of patterns with Totals. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
 // ends the run; Verify then also returns a report of the run so far, and Report.Resume continues it. A token
 // has up to 270,000 characters, and up to 12 keys for each page in memory: with 8 readers and keys of 20
 // characters at most 310,000.
@@ -216,7 +216,8 @@ func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables
 //     copy whose mark is old is settled at once, unless Schema.OtherBuilds is set. If Repair is interrupted, the copies stay
 //     marked;
 //   - what a pattern with an Audit stores: removed by Audit.Remove, or written by writing the entity again; with
-//     OutsideKeys, reconciled under an intent.
+//     OutsideKeys, reconciled under an intent;
+//   - a number of a pattern with Totals: the entities are added up again, and the row is written under its ETag.
 //
 // Findings of one partition are repaired together, if there are at least 4: entities in change sets of 100
 // rows, spurious rows and copies in other partitions in transactions of 100, other facts outside under one intent for up to 250
@@ -232,7 +233,8 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 
 // Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If
 // an entity's row does not list an index, Rebuild writes the entity again unchanged, under its ETag, with all
-// its rows. It reads the facts of patterns with an Audit, and reconciles those that are missing or wrong under an intent.
+// its rows. It reads the facts of patterns with an Audit, and reconciles those that are missing or wrong under an intent. It corrects the numbers of
+// patterns with Totals. A second run writes nothing.
 //
 // Copies in other partitions it first compares as Verify does, by sums, and reads again what differs. Of an index with less than half of
 // its copies it inserts them without a read, page by page of the entities. Each copy is marked, and settled once its entity
