@@ -100,7 +100,7 @@ func newRebuild(r *engine.Engine, o *JobOptions) (*rebuild, error) {
 	b := &rebuild{verifier: v, slots: make(chan struct{}, v.options.Concurrency)}
 	for _, p := range r.Patterns {
 		switch named := slices.Contains(v.options.Patterns, p.Name); {
-		case !v.chosen(p.Name) || p.Audit != nil:
+		case !v.chosen(p.Name) || p.Effect.List != nil:
 		case p.Rows != nil || p.Companions != nil:
 			b.always = true
 		case named && p.Copies == nil && p.Outside == nil:

@@ -121,13 +121,13 @@ func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error)
 	return lacks, nil
 }
 
-// lackingHeld reads the facts that a pattern with an Audit stores for entities, and records those that are
+// lackingHeld reads the facts that a pattern with Effect.List stores for entities, and records those that are
 // missing or wrong.
 func (b *rebuild) lackingHeld(ctx context.Context, p *driver.Implementation, lacks []*lack) error {
 	var asked []driver.Fact
 	var of []*lack
 	for _, l := range lacks {
-		facts, err := p.Audit.Expected(l.x.value)
+		facts, err := p.Effect.Expected(l.x.value)
 		if err != nil {
 			l.err = cmp.Or(l.err, engine.PatternError(p, err, tables.ErrInvalid))
 			continue
@@ -140,11 +140,11 @@ func (b *rebuild) lackingHeld(ctx context.Context, p *driver.Implementation, lac
 	if len(asked) == 0 {
 		return nil
 	}
-	found, err := p.Audit.Read(ctx, asked)
+	found, err := p.Effect.Read(ctx, asked)
 	if err != nil {
 		return engine.PatternError(p, err, tables.ErrGarbled)
 	}
-	removes, intends := p.Audit.Remove != nil, p.OutsideKeys != nil
+	removes, intends := p.Effect.Remove != nil, p.Effect.OutsideKeys != nil
 	for i, held := range found {
 		switch l := of[i]; {
 		case held != nil && held.Err == nil && held.Digest == asked[i].Digest:

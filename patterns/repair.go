@@ -101,14 +101,14 @@ func (v *verifier) shared(findings ...*finding) []string {
 
 func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 	a := &v.areas[f.site.area]
-	removes, intends := a.auditor != nil && a.auditor.Audit.Remove != nil, a.auditor != nil && a.auditor.OutsideKeys != nil
+	removes, intends := a.auditor != nil && a.auditor.Effect.Remove != nil, a.auditor != nil && a.auditor.Effect.OutsideKeys != nil
 	switch {
 	case len(a.outside) > 0:
 		return v.agree(ctx, f)
 	case f.Kind == Spurious && a.auditor == nil:
 		return v.removeSpurious(ctx, f)
 	case f.Kind == Spurious && removes:
-		return a.auditor.Audit.Remove(ctx, f.Location, f.Entity, func(ctx context.Context) (bool, error) {
+		return a.auditor.Effect.Remove(ctx, f.Location, f.Entity, func(ctx context.Context) (bool, error) {
 			e, err := v.readEntity(ctx, f.Entity)
 			if err != nil {
 				return false, err
@@ -122,7 +122,7 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 		return reconcileOne(ctx, v.r, &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
 	}
 	return &tables.Error{Op: v.op, Table: v.r.Table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrInvalid,
-		Err: errors.New("no entity requires what the pattern has stored, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
+		Err: errors.New("no entity requires what the pattern has stored, and its Implementation has neither Effect.Remove nor Effect.OutsideKeys; remove it by hand")}
 }
 
 // wrongStill checks a finding again, since another process may have repaired it, or Repair itself together with
@@ -318,7 +318,7 @@ func (v *verifier) setOf(f *finding) (name string, s *repairSet) {
 		return "", nil
 	case f.site.area == nearArea:
 		return "write " + f.Entity.Partition, &repairSet{repair: v.rewriteTogether, most: max(1, v.r.BulkRows()/(1+len(v.r.Copies)))}
-	case a.auditor != nil && a.auditor.OutsideKeys != nil && a.auditor.Audit.Remove == nil:
+	case a.auditor != nil && a.auditor.Effect.OutsideKeys != nil && a.auditor.Effect.Remove == nil:
 		return "reconcile", &repairSet{repair: v.reconcileTogether, most: mostReconciled}
 	}
 	return "", nil

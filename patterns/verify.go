@@ -79,7 +79,7 @@ func (v *verifier) tell(findings []*finding, given *int64) error {
 }
 
 // progressed makes the run resumable from its current position and calls the caller's Progress. While it reads
-// the list of an auditor (a pattern with an Audit), the run remains resumable only from the position before
+// the list of an auditor (a pattern with Effect.List), the run remains resumable only from the position before
 // that list.
 func (v *verifier) progressed() {
 	if !v.listing {
@@ -126,7 +126,7 @@ func (v *verifier) estimate(done int) int64 {
 	return v.state.Rows * int64(len(v.options.Partitions)) / int64(done)
 }
 
-// area is one table, or one pattern with an Audit (an auditor), that stores something for entities.
+// area is one table, or one pattern with Effect.List (an auditor), that stores something for entities.
 type area struct {
 	table   *core.Table              // the table that stores the rows; nil for an auditor
 	outside []*driver.Implementation // the patterns that have outside copies in the table
@@ -179,9 +179,9 @@ func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) 
 		v.addOutside(p)
 	}
 	for _, p := range r.Patterns {
-		if p.Audit != nil && v.chosen(p.Name) {
+		if p.Effect.List != nil && v.chosen(p.Name) {
 			a := area{auditor: p, lag: v.options.Lag}
-			if p.Audit.Remove != nil {
+			if p.Effect.Remove != nil {
 				a.lag = 0 // the facts are written in the entity's own transaction
 			}
 			v.areas = append(v.areas, a)

@@ -76,7 +76,7 @@ func (v *verifier) readPlace(ctx context.Context, s *candidate) (*seenPlace, err
 	var err error
 	switch {
 	case a.auditor != nil:
-		found, err := a.auditor.Audit.Read(ctx, []driver.Fact{{Place: s.place, Entity: s.entity}})
+		found, err := a.auditor.Effect.Read(ctx, []driver.Fact{{Place: s.place, Entity: s.entity}})
 		if err != nil {
 			return nil, engine.PatternError(a.auditor, err, tables.ErrGarbled)
 		}
@@ -241,7 +241,7 @@ func wantedHeld(p *driver.Implementation, e *seenEntity, place string) (wanted *
 	if e.value == nil {
 		return nil, false
 	}
-	facts, err := p.Audit.Expected(e.value)
+	facts, err := p.Effect.Expected(e.value)
 	if err != nil {
 		return nil, true
 	}

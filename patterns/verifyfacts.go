@@ -275,7 +275,7 @@ func (pg *page) wantOutside(at int, p *driver.Implementation, e *seenEntity) {
 // wantHeld records the facts that an entity requires of an auditor.
 func (pg *page) wantHeld(at int, e *seenEntity) {
 	p := pg.areas[at].auditor
-	facts, err := p.Audit.Expected(e.value)
+	facts, err := p.Effect.Expected(e.value)
 	pg.fail(Finding{Kind: Undecodable, Pattern: p.Name, Entity: e.key, Err: err})
 	if err != nil {
 		return

@@ -297,7 +297,7 @@ func (v *verifier) held(ctx context.Context, at int, a aim) error {
 	v.listing = true
 	defer func() { v.listing = false }()
 	pg := &page{verifier: v, aim: a}
-	for held, err := range p.Audit.List(ctx, driver.Scope{Partitions: v.options.Partitions}) {
+	for held, err := range p.Effect.List(ctx, driver.Scope{Partitions: v.options.Partitions}) {
 		if err != nil {
 			return engine.PatternError(p, err, tables.ErrGarbled)
 		}
