@@ -17,7 +17,7 @@ import (
 func held[T any](t testing.TB, a *seen[T], scope driver.Scope) []string {
 	t.Helper()
 	var all []string
-	for fact, err := range a.Audit.List(t.Context(), scope) {
+	for fact, err := range a.Effect.List(t.Context(), scope) {
 		harness.Check(t, err, fact.Err)
 		all = append(all, textOfFact(fact))
 	}
@@ -33,7 +33,7 @@ func facts[T any](t testing.TB, a *seen[T], entities ...*T) []string {
 	t.Helper()
 	var all []string
 	for _, e := range entities {
-		for _, fact := range harness.Must[[]driver.Fact](t)(a.Audit.Expected(e)) {
+		for _, fact := range harness.Must[[]driver.Fact](t)(a.Effect.Expected(e)) {
 			all = append(all, textOfFact(fact))
 		}
 	}
@@ -74,11 +74,11 @@ func TestAudit(t *testing.T) {
 	})
 }
 
-// reads checks what Audit.Read returns for a department and an employee.
+// reads checks what Effect.Read returns for a department and an employee.
 func (t tested) reads(who tables.Key, name string, wantHeld, wantCorrect bool) {
 	t.Helper()
 	place := "Sales\t" + departmentKey("Sales", name).Row
-	fact, is, err := harness.ReadFact(t.Context(), t.details.Audit, place, who)
+	fact, is, err := harness.ReadFact(t.Context(), &t.details.Effect, place, who)
 	harness.Check(t, err)
 	if is != wantHeld {
 		t.Errorf("department %s holds something of %s: %v, want %v", name, who.Row, is, wantHeld)
@@ -92,13 +92,13 @@ func (t tested) reads(who tables.Key, name string, wantHeld, wantCorrect bool) {
 	}
 }
 
-// TestRemoveSpurious: Audit.Remove removes a copy that no employee requires, and no other.
+// TestRemoveSpurious: Effect.Remove removes a copy that no employee requires, and no other.
 func TestRemoveSpurious(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, inPartition)
 	p := harness.Must[*process](t)(w.start(s))
 	harness.Check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A", Budget: 3}), p.employees.Insert(ctx, jones()))
-	audit := p.details.Audit
+	audit := &p.details.Effect
 	place := "Sales\t" + departmentKey("Sales", "A").Row
 	says := func(wanted bool, err error) func(context.Context) (bool, error) {
 		return func(context.Context) (bool, error) { return wanted, err }
@@ -152,12 +152,12 @@ func TestAuditOfFanOut(t *testing.T) {
 		t.Fatalf("asked for: %q", asked)
 	}
 	for id, want := range map[int]bool{0: false, 1: true, 2: false, 3: false, 9: false} {
-		_, wrong, err := harness.ReadFact(ctx, city.Audit, "members\t"+memberKey(id).Row, london.Key())
+		_, wrong, err := harness.ReadFact(ctx, &city.Effect, "members\t"+memberKey(id).Row, london.Key())
 		if harness.Check(t, err); wrong != want {
 			t.Errorf("member %d is out of step: %v", id, wrong)
 		}
 	}
-	harness.Check(t, harness.ReconcileOne(ctx, city.Reconcile, &driver.Reconciliation{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
+	harness.Check(t, harness.ReconcileOne(ctx, city.Effect.Reconcile, &driver.Reconciliation{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
 	if got := held(t, city, driver.Scope{}); len(got) != 0 {
 		t.Fatalf("held: %q", got)
 	}

@@ -89,7 +89,7 @@ func TestRequestCountsOfFanOut(t *testing.T) {
 	cost(1+2+1+1+1, "Replace of a holder that changes its source", p.members.Replace(ctx, holder))
 	cost(1, "Delete of a holder", p.members.Delete(ctx, holder))
 	var n int
-	for _, err := range p.city.Audit.List(ctx, driver.Scope{}) {
+	for _, err := range p.city.Effect.List(ctx, driver.Scope{}) {
 		harness.Check(t, err)
 		n++
 	}

@@ -306,7 +306,7 @@ func TestPanicOfACopy(t *testing.T) {
 			t.Fatal("no panic")
 		}
 	}()
-	_ = harness.ReconcileOne(ctx, source.Reconcile, &driver.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
+	_ = harness.ReconcileOne(ctx, source.Effect.Reconcile, &driver.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
 }
 
 // TestHoldersNamedTwice: a holder that its source names several times counts once, for the source's writers and for the holder's.

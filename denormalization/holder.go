@@ -34,7 +34,8 @@ func (h holder[H]) Attach(host driver.Host, _ *H) (driver.Implementation, error)
 	if h.inPartition {
 		implementation.Companions = end.companions
 	} else {
-		implementation.Intents, implementation.OutsideKeys, implementation.Reconcile = eventual.IntentQueue(nil), end.outsideKeys, driver.ReconcileEach(end.reconcile)
+		implementation.Intents = eventual.IntentQueue(nil)
+		implementation.Effect = driver.Effect{OutsideKeys: end.outsideKeys, Reconcile: driver.ReconcileEach(end.reconcile)}
 	}
 	if err := h.check(); err != nil {
 		return implementation, err

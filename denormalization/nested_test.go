@@ -46,7 +46,7 @@ func TestLeaseOfAHolder(t *testing.T) {
 	l := lease.New(t.Context(), time.Now(), time.Minute)
 	ctx := l.Context(t.Context())
 	l.End(lease.ErrLost)
-	err := harness.ReconcileOne(ctx, p.city.Reconcile, &driver.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L", City: "London"}, Keys: []string{"*"}})
+	err := harness.ReconcileOne(ctx, p.city.Effect.Reconcile, &driver.Reconciliation{Key: officeKey("L"), Entity: &office{Code: "L", City: "London"}, Keys: []string{"*"}})
 	if err == nil || errors.Is(err, tables.ErrNotFound) || counter.CountOf(storagetest.ReplaceEntity) != 0 {
 		t.Fatalf("%v; %v", err, counter.Kinds())
 	}

@@ -82,7 +82,7 @@ func TestBothEndsAreNeeded(t *testing.T) {
 		source := &seen[employee]{pattern: made("other", managing(), nil).Source()}
 		employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: p.employees.KeyOf}, source))
 		wantWiring(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
-		_, err := source.Audit.Expected(jones())
+		_, err := source.Effect.Expected(jones())
 		if err == nil {
 			t.Error("an audit of half a link")
 		}

@@ -29,11 +29,11 @@ func (end sourceEnd) ready() (*linked, error) { return end.relation.ready(end.ho
 func (s source[S]) Attach(host driver.Host, _ *S) (driver.Implementation, error) {
 	end := sourceEnd{s.relation, host}
 	implementation := driver.Implementation{Name: s.name, Binding: &s.ofSource, Prior: end.prior,
-		Audit: &driver.Audit{Expected: end.facts, List: end.held, Read: driver.ReadEach(end.read)}}
+		Effect: driver.Effect{Expected: end.facts, List: end.held, Read: driver.ReadEach(end.read)}}
 	if s.inPartition {
-		implementation.Companions, implementation.Audit.Remove = end.companions, end.remove
+		implementation.Companions, implementation.Effect.Remove = end.companions, end.remove
 	} else {
-		implementation.Intents, implementation.OutsideKeys, implementation.Reconcile = eventual.IntentQueue(nil), end.outsideKeys, driver.ReconcileEach(end.reconcile)
+		implementation.Intents, implementation.Effect.OutsideKeys, implementation.Effect.Reconcile = eventual.IntentQueue(nil), end.outsideKeys, driver.ReconcileEach(end.reconcile)
 	}
 	if err := s.check(); err != nil {
 		return implementation, err
@@ -203,7 +203,7 @@ func (r *linked) stage(ctx context.Context, c *driver.Change, x *tables.Transact
 	return nil
 }
 
-// remove implements Audit.Remove for links made by NewInPartition. Requests: 2, and those of wanted; 2 more
+// remove implements Effect.Remove for links made by NewInPartition. Requests: 2, and those of wanted; 2 more
 // for each conflict.
 func (end sourceEnd) remove(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	l, err := end.ready()
@@ -250,7 +250,7 @@ func passed(err error) error {
 	return err
 }
 
-// facts implements Audit.Expected for sources. With Find it returns none, since a source does not know its
+// facts implements Effect.Expected for sources. With Find it returns none, since a source does not know its
 // holders; then held compares each holder with its source.
 func (end sourceEnd) facts(source any) ([]driver.Fact, error) {
 	s, err := end.ready()
@@ -272,7 +272,7 @@ func (end sourceEnd) facts(source any) ([]driver.Fact, error) {
 	return facts, nil
 }
 
-// held implements Audit.List for sources. With Find it yields only holders whose copy is wrong: since facts
+// held implements Effect.List for sources. With Find it yields only holders whose copy is wrong: since facts
 // returns none, the audit reports each of them as a copy that no source requires. It keeps all sources that it
 // reads in memory. Requests: 1 for each page of the holders' table; with Find 1 more for each source to which a
 // holder refers.
@@ -341,7 +341,7 @@ func (r *linked) isWrong(ctx context.Context, seen map[tables.Key]any, holder an
 	return !right, err
 }
 
-// read implements Audit.Read for sources: it returns the fact of the copy in a holder. With Find, it returns
+// read implements Effect.Read for sources: it returns the fact of the copy in a holder. With Find, it returns
 // only that of a wrong copy.
 func (end sourceEnd) read(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	key, err := driver.SplitKey(place)

@@ -182,7 +182,7 @@ func staysWithin[T any](repo *patterns.Repository[T]) error {
 		if p.Outside != nil && p.Outside.Table != nil && !p.Outside.Table.Same(repo.Table()) {
 			return fmt.Errorf("pattern %q stores copies in another table, which Drop would not remove; let Schema.Open use patterns that store in the period's table only", p.Name)
 		}
-		if p.OutsideKeys != nil {
+		if p.Effect.OutsideKeys != nil {
 			return fmt.Errorf("pattern %q may store outside of the period's table, which Drop would not remove; let Schema.Open use patterns that store in that table only", p.Name)
 		}
 	}

@@ -1,13 +1,13 @@
 package indexentities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -77,7 +77,7 @@ func (x *inPartition) facts(place string, ids []string, scope driver.Scope) iter
 	}
 }
 
-// readLists implements Audit.Read. It reads each list once. For an entity in a damaged list, it returns a Fact with
+// readLists implements Effect.Read. It reads each list once. For an entity in a damaged list, it returns a Fact with
 // an Err. Requests: 1 for each list.
 func (x *inPartition) readLists(ctx context.Context, asked []driver.Fact) ([]*driver.Fact, error) {
 	found := make([]*driver.Fact, len(asked))
@@ -159,37 +159,30 @@ func (x *inPartition) queries(table *tables.Table, scope driver.Scope) []tables.
 	return queries
 }
 
-// attempts limits how often a list is read and written again on conflict.
-const attempts = 10
-
-// removeEntity implements Audit.Remove: it removes an entity from a list unless wanted says that the entity belongs to it.
+// removeEntity implements Effect.Remove: it removes an entity from a list unless wanted says that the entity belongs to it.
 // Requests: 2, and those of wanted; 2 more for each conflict.
 func (x *inPartition) removeEntity(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	stored, err := x.rows()
 	if err != nil {
 		return err
 	}
-	for attempt := range attempts {
+	var asked error // what wanted has returned, which is not about the list
+	member := driver.NewReconciliation(x.definition.Name, driver.Reconciliation{Key: entity, Keys: []string{place}})
+	err = member.Edit(ctx, place, stored.table, func() ([]driver.RowOperation, error) {
 		l, err := stored.read(ctx, place)
 		if err != nil {
-			return x.failed("Remove", err)
+			return nil, err
 		}
 		l.leave(x.idOf(entity))
 		operations := l.writes()
 		if len(operations) == 0 || l.first.Partition != entity.Partition {
-			return nil
+			return nil, nil
 		}
-		if belongs, err := wanted(ctx); err != nil || belongs {
-			return err
+		var belongs bool
+		if belongs, asked = wanted(ctx); asked != nil || belongs {
+			return nil, nil
 		}
-		member := driver.NewReconciliation(x.definition.Name, driver.Reconciliation{Key: entity, Keys: []string{place}})
-		err = member.Write(ctx, place, stored.table, operations...)
-		if !errors.Is(err, tables.ErrConflict) {
-			return x.failed("Remove", err)
-		}
-		if err := backoff.Wait(ctx, attempt); err != nil {
-			return err
-		}
-	}
-	return x.failed("Remove", &tables.Error{Table: stored.table.Name(), Key: entity, Kind: tables.ErrConflict})
+		return operations, nil
+	})
+	return cmp.Or(asked, x.failed("Remove", err))
 }

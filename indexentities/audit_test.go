@@ -60,7 +60,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestRemove: Audit.Remove removes a key that is in a list without reason, keeps a required one, and notices a concurrent
+// TestRemove: Effect.Remove removes a key that is in a list without reason, keeps a required one, and notices a concurrent
 // write.
 func TestRemove(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
@@ -137,7 +137,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveUnderFaults breaks Audit.Remove at every call.
+// TestRemoveUnderFaults breaks Effect.Remove at every call.
 func TestRemoveUnderFaults(t *testing.T) {
 	storagetest.Sweep(t, storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := (&world{option: inPartition}).open(t, s)

@@ -197,12 +197,12 @@ func (w *world) read(ctx context.Context, p *process, group string, parts map[st
 }
 
 // audit is how Verify looks at the process's lists.
-func (p *process) audit() *driver.Audit {
-	return patterns.HostOf(p.repo).Patterns()[0].Audit
+func (p *process) audit() *driver.Effect {
+	return &patterns.HostOf(p.repo).Patterns()[0].Effect
 }
 
 // heldBy is what an index's lists hold, and how often.
-func heldBy(ctx context.Context, index *driver.Audit, scope driver.Scope) (map[string]int, error) {
+func heldBy(ctx context.Context, index *driver.Effect, scope driver.Scope) (map[string]int, error) {
 	got := map[string]int{}
 	for fact, err := range index.List(ctx, scope) {
 		if err := cmp.Or(err, fact.Err); err != nil {

@@ -30,7 +30,7 @@ func (x *inPartition) attachTo(host driver.Host) (driver.Implementation, error) 
 		err = driver.CheckApart("the index", x.definition.Name, host.Rows())
 	}
 	implementation.Prior, implementation.Rows = x.prior, x.contribute
-	implementation.Audit = &driver.Audit{Expected: x.wanted, List: x.held, Read: x.readLists, Remove: x.removeEntity}
+	implementation.Effect = driver.Effect{Expected: x.wanted, List: x.held, Read: x.readLists, Remove: x.removeEntity}
 	return implementation, err
 }
 

@@ -145,11 +145,11 @@ func (j *repositoryJudge[T]) wants(v *T, row *tablerow.Row, tell bool) (keys []w
 				l.outside = append(l.outside, wanted{p.Name, table.Name(), c.Key, row.Key})
 			}
 		}
-		if p.Audit != nil && p.Audit.Expected != nil {
-			expected, err := guarded(func() ([]driver.Fact, error) { return p.Audit.Expected(v) })
+		if p.Effect.List != nil && p.Effect.Expected != nil {
+			expected, err := guarded(func() ([]driver.Fact, error) { return p.Effect.Expected(v) })
 			refuse(p.Name, err)
 			for _, fact := range expected {
-				if p.OutsideKeys == nil {
+				if p.Effect.OutsideKeys == nil {
 					l.lists = append(l.lists, fact.Place)
 				} else {
 					l.facts++

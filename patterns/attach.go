@@ -128,9 +128,9 @@ func (a asyncPattern[T]) Attach(host driver.Host, of *T) (driver.Implementation,
 }
 
 func leftToWorkers(implementation driver.Implementation, err error) (driver.Implementation, error) {
-	if err == nil && implementation.OutsideKeys == nil {
+	if err == nil && implementation.Effect.OutsideKeys == nil {
 		err = errors.New("the pattern has no effects that could be left to workers; attach it without Async")
 	}
-	implementation.Async = true
+	implementation.Effect.Async = true
 	return implementation, err
 }

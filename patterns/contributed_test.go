@@ -94,10 +94,10 @@ type refusing struct{ scripted }
 
 func (r *refusing) Attach(host driver.Host, of *person) (driver.Implementation, error) {
 	implementation, err := r.scripted.Attach(host, of)
-	implementation.OutsideKeys = func(context.Context, *driver.Change) ([]string, error) {
+	implementation.Effect.OutsideKeys = func(context.Context, *driver.Change) ([]string, error) {
 		return nil, errors.New("the entity has no place outside")
 	}
-	implementation.Reconcile = func(context.Context, []*driver.Reconciliation) error { return nil }
+	implementation.Effect.Reconcile = func(context.Context, []*driver.Reconciliation) error { return nil }
 	return implementation, err
 }
 

@@ -17,8 +17,8 @@ import (
 type queueless struct{}
 
 func (queueless) Attach(driver.Host, *person) (driver.Implementation, error) {
-	return driver.Implementation{Name: "queueless", OutsideKeys: func(context.Context, *driver.Change) ([]string, error) { return nil, nil },
-		Reconcile: driver.ReconcileEach(func(context.Context, *driver.Reconciliation) error { return nil })}, nil
+	return driver.Implementation{Name: "queueless", Effect: driver.Effect{OutsideKeys: func(context.Context, *driver.Change) ([]string, error) { return nil, nil },
+		Reconcile: driver.ReconcileEach(func(context.Context, *driver.Reconciliation) error { return nil })}}, nil
 }
 
 // TestPatternWithoutQueue: the author of a pattern, or the program, says where intents go.

@@ -177,8 +177,8 @@ type noting struct {
 }
 
 func (x *noting) Attach(driver.Host, *person) (driver.Implementation, error) {
-	return driver.Implementation{Name: "noting", Reconcile: driver.ReconcileEach(x.reconcile),
-		OutsideKeys: func(context.Context, *driver.Change) ([]string, error) { return []string{"named"}, nil }}, nil
+	return driver.Implementation{Name: "noting", Effect: driver.Effect{Reconcile: driver.ReconcileEach(x.reconcile),
+		OutsideKeys: func(context.Context, *driver.Change) ([]string, error) { return []string{"named"}, nil }}}, nil
 }
 
 func (x *noting) reconcile(ctx context.Context, r *driver.Reconciliation) error {

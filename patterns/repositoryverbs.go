@@ -164,7 +164,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 }
 
 // Verify compares what the patterns store with what the entities require, and gives each difference to
-// JobOptions.Found. It compares rows in the entities' own partitions, copies in other partitions, what patterns with an Audit store, and first the numbers of patterns with Totals. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
+// JobOptions.Found. It compares rows in the entities' own partitions, copies in other partitions, what patterns with Effect.List store, and first the numbers of patterns with Totals. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
 // ends the run; Verify then also returns a report of the run so far, and Report.Resume continues it. A token
 // has up to 270,000 characters, and up to 12 keys for each page in memory: with 8 readers and keys of 20
 // characters at most 310,000.
@@ -215,7 +215,7 @@ func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables
 //     that, Repair waits once, up to 35 seconds, until no change can commit that was under way before: it could have relied on the row. A
 //     copy whose mark is old is settled at once, unless Schema.OtherBuilds is set. If Repair is interrupted, the copies stay
 //     marked;
-//   - what a pattern with an Audit stores: removed by Audit.Remove, or written by writing the entity again; with
+//   - what a pattern with Effect.List stores: removed by Effect.Remove, or written by writing the entity again; with
 //     OutsideKeys, reconciled under an intent;
 //   - a number of a pattern with Totals: the entities are added up again, and the row is written under its ETag.
 //
@@ -233,7 +233,7 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 
 // Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If
 // an entity's row does not list an index, Rebuild writes the entity again unchanged, under its ETag, with all
-// its rows. It reads the facts of patterns with an Audit, and reconciles those that are missing or wrong under an intent. It corrects the numbers of
+// its rows. It reads the facts of patterns with Effect.List, and reconciles those that are missing or wrong under an intent. It corrects the numbers of
 // patterns with Totals. A second run writes nothing.
 //
 // Copies in other partitions it first compares as Verify does, by sums, and reads again what differs. Of an index with less than half of

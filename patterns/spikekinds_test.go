@@ -93,7 +93,7 @@ type spilled struct {
 }
 
 func (s *spilled) Attach(driver.Host, *person) (driver.Implementation, error) {
-	return driver.Implementation{Name: "spilled", Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile), Transform: &driver.Transform{
+	return driver.Implementation{Name: "spilled", Prior: s.prior, Effect: driver.Effect{OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile)}, Transform: &driver.Transform{
 		Stage: driver.StageSpill, Store: s.store, Load: s.load, RefusesMerge: errors.New("a merge would leave the pointer"),
 		Filterable: func(property string) bool { return property != s.property },
 	}}, nil

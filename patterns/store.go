@@ -284,7 +284,7 @@ func storeOf(table *core.Table) *root {
 func runner(r *engine.Engine) (intents.Runner, error) {
 	reaching, open := "", stores.Opener{}
 	for _, p := range r.Patterns {
-		if p.OutsideKeys != nil {
+		if p.Effect.OutsideKeys != nil {
 			reaching = cmp.Or(reaching, p.Name)
 			if open.IsZero() {
 				open = stores.Opener(p.Intents)

@@ -18,12 +18,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// roster has an Audit with Remove: a row for each tag, in the entities' partition, that lists the row keys of those who have the tag.
+// roster has an Effect with Remove: a row for each tag, in the entities' partition, that lists the row keys of those who have the tag.
 type roster struct{ table *tables.Table }
 
 func (x *roster) Attach(driver.Host, *staff) (driver.Implementation, error) {
 	return driver.Implementation{Name: "roster", Prior: tagOf, Rows: x.rows,
-		Audit: &driver.Audit{Expected: driver.Of(tagFacts), List: x.held, Read: driver.ReadEach(x.readFact), Remove: x.remove}}, nil
+		Effect: driver.Effect{Expected: driver.Of(tagFacts), List: x.held, Read: driver.ReadEach(x.readFact), Remove: x.remove}}, nil
 }
 
 // tagOf is the Prior of the patterns that go by a tag.
@@ -150,7 +150,7 @@ func (x *roster) remove(ctx context.Context, place string, entity tables.Key, wa
 	return errors.New("the list changes all the time")
 }
 
-// notes has an Audit of what is outside: a row for each entity with a text, in the text's partition.
+// notes has an Effect with facts of what is outside: a row for each entity with a text, in the text's partition.
 type notes[T any] struct {
 	name  string
 	table *tables.Table
@@ -160,9 +160,9 @@ type notes[T any] struct {
 
 func (x *notes[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	x.keyOf = host.KeyOf
-	return driver.Implementation{Name: x.name, Intents: eventual.IntentQueue(nil), OutsideKeys: x.outsideKeys, Reconcile: driver.ReconcileEach(x.reconcile),
-		Prior: func(v any, _ tables.Properties) ([]string, error) { return []string{x.text(v.(*T))}, nil },
-		Audit: &driver.Audit{Expected: driver.Of(x.facts), List: x.held, Read: driver.ReadEach(x.readFact)}}, nil
+	return driver.Implementation{Name: x.name, Intents: eventual.IntentQueue(nil),
+		Prior:  func(v any, _ tables.Properties) ([]string, error) { return []string{x.text(v.(*T))}, nil },
+		Effect: driver.Effect{OutsideKeys: x.outsideKeys, Reconcile: driver.ReconcileEach(x.reconcile), Expected: driver.Of(x.facts), List: x.held, Read: driver.ReadEach(x.readFact)}}, nil
 }
 
 func (x *notes[T]) outsideKeys(_ context.Context, c *driver.Change) ([]string, error) {

@@ -48,7 +48,7 @@ func TestMembersWithLongKeys(t *testing.T) {
 		t.Errorf("%d intents are left", n)
 	}
 	// An intent of an older build names the parent that is left.
-	harness.Check(t, harness.ReconcileOne(ctx, harness.PatternOf(t, p.employees, "members").Reconcile, &driver.Reconciliation{Key: employeeKey("Sales", 3), Keys: []string{"projects\t" + long}}))
+	harness.Check(t, harness.ReconcileOne(ctx, harness.PatternOf(t, p.employees, "members").Effect.Reconcile, &driver.Reconciliation{Key: employeeKey("Sales", 3), Keys: []string{"projects\t" + long}}))
 }
 
 // TestVerifyTellsOfLongMemberKeys: Verify reports an entity whose member row cannot be stored, and goes on.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -54,9 +53,9 @@ func (x *Members[C]) Attach(host driver.Host, _ *C) (driver.Implementation, erro
 
 func (x *members) attach(host driver.Host) (driver.Implementation, error) {
 	m := &memberRows{x, host}
-	implementation := driver.Implementation{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, Intents: eventual.IntentQueue(nil), OutsideKeys: m.outsideKeys, Reconcile: driver.ReconcileEach(m.reconcile),
-		Prior: x.parentOf.prior,
-		Audit: &driver.Audit{Expected: m.facts, List: m.held, Read: driver.ReadEach(m.readRow)}}
+	implementation := driver.Implementation{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, Intents: eventual.IntentQueue(nil),
+		Prior:  x.parentOf.prior,
+		Effect: driver.Effect{OutsideKeys: m.outsideKeys, Reconcile: driver.ReconcileEach(m.reconcile), Expected: m.facts, List: m.held, Read: driver.ReadEach(m.readRow)}}
 	if x.parentOf == nil {
 		return implementation, errors.New("parentOf is nil; give a function that returns a child's parent")
 	}
@@ -172,17 +171,12 @@ func (x *memberRows) reconcileRow(ctx context.Context, r *driver.Reconciliation,
 	} else if x.checkMember(place, r.Key) != nil {
 		return nil // an intent of an older build can name such a parent; the child has no row there
 	}
-	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
+	return r.Edit(ctx, place, x.rows(), func() ([]driver.RowOperation, error) {
 		member, err := readRow(ctx, x.rows(), x.memberKey(parent, r.Key))
 		if err != nil || (member.ETag != "") == belongs {
-			return false, err
+			return nil, err
 		}
-		rows, err := x.change(ctx, parent, member)
-		if err != nil {
-			return false, err
-		}
-		err = r.Write(ctx, place, x.rows(), rows...)
-		return errors.Is(err, tables.ErrConflict), err
+		return x.change(ctx, parent, member)
 	})
 }
 

@@ -10,14 +10,10 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
-
-// attempts limits how often a row is read and written again on conflict.
-const attempts = 10
 
 // tally is the common part of Count and Summary. It keeps an Aggregate for each group of a partition's entities, in a row of
 // the partition. Each change of a group's values writes the row under its ETag, or inserts it, so two concurrent changes
@@ -254,27 +250,27 @@ func (x *keeper) recount(ctx context.Context, partition, group string, write boo
 // have seen only some of the changes. was is nil if the row had no valid aggregate.
 func recount(ctx context.Context, pattern string, table *tables.Table, key tables.Key, write bool, get func(*tables.Entity) (Aggregate, bool),
 	set func(*tables.Entity, Aggregate), scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
-	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
+	edit := driver.NewReconciliation(pattern, driver.Reconciliation{Key: key, Keys: []string{key.Row}})
+	err = edit.Edit(ctx, key.Row, table, func() ([]driver.RowOperation, error) {
 		row, err := readRow(ctx, table, key)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		was = nil
 		if stored, ok := get(row); ok {
 			was = &stored
 		}
 		if is, err = scan(ctx); err != nil {
-			return false, err
+			return nil, err
 		}
 		if was != nil && is == *was || !write {
 			now, err := readRow(ctx, table, key)
 			if err == nil && now.ETag != row.ETag {
 				err = &tables.Error{Op: "Recount", Table: table.Name(), Key: key, Pattern: pattern, Kind: tables.ErrConflict, Err: errors.New("entities changed while they were counted; repeat Recount")}
 			}
-			return errors.Is(err, tables.ErrConflict), err
+			return nil, err
 		}
-		err = driver.NewReconciliation(pattern, driver.Reconciliation{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, putRow(row, set, is))
-		return errors.Is(err, tables.ErrConflict), err
+		return []driver.RowOperation{putRow(row, set, is)}, nil
 	})
 	return is, was, err
 }

@@ -103,8 +103,9 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 		relationships.Reference[item, site]{}, d.link(0, nil), denormalization.New("c", d.link(0, nil), nil),
 		harness.Must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](d.table, "n", 4, nil)), harness.Must[*dataseries.Series[int64]](t)(dataseries.New[int64](d.table, "s", 4, nil)),
 	}
+	values = append(values, patterns.HostOf(d.items).Query())
 	for _, p := range patterns.HostOf(d.items).Patterns() {
-		values = append(values, p, p.Binding)
+		values = append(values, p, p.Binding, p.Effect)
 		if p.Outside != nil {
 			values = append(values, *p.Outside)
 		}
@@ -113,9 +114,6 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 		}
 		if p.Totals != nil {
 			values = append(values, *p.Totals)
-		}
-		if p.Audit != nil {
-			values = append(values, *p.Audit)
 		}
 	}
 	return append(values, x.reports(t)...)

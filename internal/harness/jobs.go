@@ -92,8 +92,8 @@ func Keeper[P any](x *Trouble, seed uint64, runs int, open func(*storagetest.Ser
 	})
 }
 
-// ReadFact reads one fact with Audit.Read.
-func ReadFact(ctx context.Context, a *driver.Audit, place string, entity tables.Key) (fact driver.Fact, held bool, err error) {
+// ReadFact reads one fact with Effect.Read.
+func ReadFact(ctx context.Context, a *driver.Effect, place string, entity tables.Key) (fact driver.Fact, held bool, err error) {
 	found, err := a.Read(ctx, []driver.Fact{{Place: place, Entity: entity}})
 	if err != nil || found[0] == nil {
 		return fact, false, err

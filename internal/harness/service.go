@@ -312,7 +312,7 @@ type perhapsAsync[T any] struct{ patterns.Pattern[T] }
 // Attach implements patterns.Pattern.
 func (p perhapsAsync[T]) Attach(host driver.Host, of *T) (driver.Implementation, error) {
 	i, err := p.Pattern.Attach(host, of)
-	i.Async = i.OutsideKeys != nil
+	i.Effect.Async = i.Effect.OutsideKeys != nil
 	return i, err
 }
 

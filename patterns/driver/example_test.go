@@ -13,53 +13,28 @@ import (
 )
 
 // lastChange is a pattern of a third party: the row "lastchange" of each partition names the entity that changed last.
-type lastChange[T any] struct{ repository driver.Binding }
+type lastChange[T any] struct{}
 
 // Attach implements patterns.Pattern.
-func (p *lastChange[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
-	return driver.Implementation{Name: "lastchange", Binding: &p.repository,
-		// Rows writes the row under the ETag it was read with. If another writer was faster, the change is planned again.
-		Rows: func(ctx context.Context, changes []*driver.Change) ([]driver.RowOperation, error) {
-			var last tables.Key
-			for _, c := range changes {
-				if c.Kind != driver.ChangeTouch { // which is no news
-					last = c.Key
-				}
-			}
-			if last == (tables.Key{}) {
-				return nil, nil
-			}
-			verb := driver.ReplaceRow
-			row, err := lastRow(ctx, host, last.Partition)
-			if errors.Is(err, tables.ErrNotFound) {
-				verb, row, err = driver.InsertRow, &tables.Entity{Key: lastKey(last.Partition)}, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			row.Set("Entity", tables.String(last.Row))
-			return []driver.RowOperation{{Verb: verb, Row: row}}, nil
-		}}, nil
-}
-
-// In returns the row key of the entity that changed last in a partition.
-func (p *lastChange[T]) In(ctx context.Context, partition string) (string, error) {
-	host, err := p.repository.Host("In", "lastchange")
-	if err != nil {
-		return "", err
+func (lastChange[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
+	// Rows writes the row under the ETag it was read with. If another writer was faster, the change is planned again.
+	rows := func(ctx context.Context, changes []*driver.Change) ([]driver.RowOperation, error) {
+		last := changes[len(changes)-1]
+		if last.Kind == driver.ChangeTouch { // which is no news
+			return nil, nil
+		}
+		verb, key := driver.ReplaceRow, tables.Key{Partition: last.Key.Partition, Row: "lastchange"}
+		row, err := host.Table().Entities().Get(ctx, key)
+		if errors.Is(err, tables.ErrNotFound) {
+			verb, row, err = driver.InsertRow, &tables.Entity{Key: key}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		row.Set("Entity", tables.String(last.Key.Row))
+		return []driver.RowOperation{{Verb: verb, Row: row}}, nil
 	}
-	row, err := lastRow(ctx, host, partition)
-	if err != nil {
-		return "", err
-	}
-	entity, _ := row.Get("Entity").Text()
-	return entity, nil
-}
-
-func lastKey(partition string) tables.Key { return tables.Key{Partition: partition, Row: "lastchange"} }
-
-func lastRow(ctx context.Context, host driver.Host, partition string) (*tables.Entity, error) {
-	return host.Table().Entities().Get(ctx, lastKey(partition))
+	return driver.Implementation{Name: "lastchange", Rows: rows}, nil
 }
 
 type member struct {
@@ -70,10 +45,9 @@ type member struct {
 // A pattern contributes to the plan of each change; the repository writes the plan in one transaction.
 func Example() {
 	ctx := context.Background()
-	last := &lastChange[member]{}
 	members, err := patterns.NewRepository(simulatedTable("ExampleDriver"), patterns.Schema[member]{
 		Key: func(m *member) tables.Key { return tables.Key{Partition: m.Team, Row: m.Name} },
-	}, last)
+	}, lastChange[member]{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -82,8 +56,12 @@ func Example() {
 			log.Fatal(err)
 		}
 	}
-	fmt.Println(last.In(ctx, "red"))
-	// Output: bob <nil>
+	row, err := members.Table().Entities().Get(ctx, tables.Key{Partition: "red", Row: "lastchange"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(row.Get("Entity").Text())
+	// Output: bob true
 }
 
 // simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.

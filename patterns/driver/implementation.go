@@ -2,11 +2,13 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/handle"
@@ -49,8 +51,6 @@ type Implementation struct {
 	Copies func(entity any) ([]Copy, error)
 	// Outside are further rows of an entity in other partitions or another table.
 	Outside *Outside
-	// Async leaves the effects of Reconcile to workers. patterns.Async sets this field.
-	Async bool
 	// Projects names the properties that Copies and Outside.Copies store, nil if some copies store all.
 	Projects []string
 
@@ -83,28 +83,11 @@ type Implementation struct {
 	//     the ETags with which they were read. Complete is called again whenever the change is planned again.
 	Complete func(ctx context.Context, change *Change) error
 
-	// OutsideKeys returns a key, in the pattern's own notation, for everything outside of the partition that a
-	// change can touch: the old keys and the new ones. The repository stores the keys in the intent before it
-	// writes anything else. OutsideKeys is called before Transform.Store, so change.Stored may be nil. A
-	// pattern with OutsideKeys needs Reconcile.
-	OutsideKeys func(ctx context.Context, change *Change) ([]string, error)
-	// Reconcile makes what is stored under each named key match the current state of its entity. all are the
-	// entities of the repository in one transaction or message: Reconcile can read and write once what several
-	// of them share, such as a list. The writer calls it after the commit; if the writer died, a worker calls
-	// it, possibly several times, in other processes and in any order. It must be idempotent, and write only
-	// the named keys. It sets Reconciliation.Err of an entity that it cannot reconcile, and continues with the
-	// others; an error that it returns concerns all of them. For a pattern whose entities share nothing, use
-	// ReconcileEach.
-	Reconcile func(ctx context.Context, all []*Reconciliation) error
-	// Last makes Reconcile run after the Reconcile functions of all other patterns, and only for entities for
-	// which none of these failed. An index key that another entity owns does not count as such a failure. A
-	// pattern that calls the program sets Last, so that the program finds the entity by its indexes.
-	Last bool
+	Effect Effect // what the pattern stores beside copies; the zero value is nothing
 
 	Transform *Transform // properties rewritten on the way to and from storage
 	Layout    *Layout    // spreads an entity over several rows; at most one per repository
-	Audit     *Audit     // lets Verify, Repair and Rebuild check what the pattern stores beside copies
-	Totals    *Totals    // lets them check the numbers that the pattern adds up from several entities
+	Totals    *Totals    // lets Verify, Repair and Rebuild check the numbers that the pattern adds up from several entities
 
 	// Seals names properties that the pattern stores and that determine how the entity's other properties are
 	// decoded, such as type and version. An encryption pattern signs them.
@@ -270,7 +253,7 @@ type FurtherRow struct {
 	Version    string // changes whenever the properties change; a merge does not rewrite rows of the same version
 }
 
-// Reconciliation is one entity in the input of Implementation.Reconcile.
+// Reconciliation is one entity in the input of Effect.Reconcile.
 type Reconciliation struct {
 	Key    tables.Key
 	Entity any               // nil if the entity does not exist
@@ -293,7 +276,7 @@ type Reconciliation struct {
 	pattern string
 }
 
-// ReconcileEach returns an Implementation.Reconcile for a pattern whose entities share nothing outside of the
+// ReconcileEach returns an Effect.Reconcile for a pattern whose entities share nothing outside of the
 // partition. It calls reconcile for each entity, and continues with the next one after an error.
 func ReconcileEach(reconcile func(ctx context.Context, r *Reconciliation) error) func(context.Context, []*Reconciliation) error {
 	return func(ctx context.Context, all []*Reconciliation) error {
@@ -343,10 +326,46 @@ func (r *Reconciliation) Write(ctx context.Context, key string, table *tables.Ta
 	})
 }
 
-// Audit lets Verify and Repair compare the facts that a pattern stores for entities with the facts that the
-// entities require. A fact is something that a pattern stores for an entity and that is not a copy. A pattern
-// that stores only copies needs no Audit: the repository knows its rows.
-type Audit struct {
+// edits limits how often Edit plans and writes.
+const edits = 10
+
+// Edit calls plan, which reads rows and returns their writes, and writes them as Write does. If plan or Write returns ErrConflict,
+// Edit waits and does both again, up to 10 times. It writes nothing if plan returns no operations.
+func (r *Reconciliation) Edit(ctx context.Context, key string, table *tables.Table, plan func() ([]RowOperation, error)) error {
+	return backoff.Retry(ctx, edits, func() (again bool, err error) {
+		operations, err := plan()
+		if err == nil && len(operations) > 0 {
+			err = r.Write(ctx, key, table, operations...)
+		}
+		return errors.Is(err, tables.ErrConflict), err
+	})
+}
+
+// Effect is what a pattern stores beside copies, outside of the entity's partition or in rows that entities share. With
+// OutsideKeys and Reconcile, the repository keeps what is outside of the partition consistent under an intent. With Expected,
+// List and Read, Verify, Repair and Rebuild compare the facts that the pattern stores for entities with those that the entities
+// require. A fact is something that a pattern stores for an entity and that is not a copy.
+type Effect struct {
+	// OutsideKeys returns a key, in the pattern's own notation, for everything outside of the partition that a
+	// change can touch: the old keys and the new ones. The repository stores the keys in the intent before it
+	// writes anything else. OutsideKeys is called before Transform.Store, so change.Stored may be nil. A
+	// pattern with OutsideKeys needs Reconcile.
+	OutsideKeys func(ctx context.Context, change *Change) ([]string, error)
+	// Reconcile makes what is stored under each named key match the current state of its entity. all are the
+	// entities of the repository in one transaction or message: Reconcile can read and write once what several
+	// of them share, such as a list. The writer calls it after the commit; if the writer died, a worker calls
+	// it, possibly several times, in other processes and in any order. It must be idempotent, and write only
+	// the named keys. It sets Reconciliation.Err of an entity that it cannot reconcile, and continues with the
+	// others; an error that it returns concerns all of them. For a pattern whose entities share nothing, use
+	// ReconcileEach.
+	Reconcile func(ctx context.Context, all []*Reconciliation) error
+	// Last makes Reconcile run after the Reconcile functions of all other patterns, and only for entities for
+	// which none of these failed. An index key that another entity owns does not count as such a failure. A
+	// pattern that calls the program sets Last, so that the program finds the entity by its indexes.
+	Last bool
+	// Async leaves the effects of Reconcile to workers. patterns.Async sets this field.
+	Async bool
+
 	// Expected returns the facts that the pattern must store for an entity. It must be pure.
 	Expected func(entity any) ([]Fact, error)
 	// List yields the facts that are stored for the entities in the scope, in any order. For a fact that cannot
@@ -387,7 +406,7 @@ type Fact struct {
 // readsAtOnce is how many facts ReadEach reads at the same time.
 const readsAtOnce = 8
 
-// ReadEach returns an Audit.Read that calls read for each fact, several concurrently. read returns false as its
+// ReadEach returns an Effect.Read that calls read for each fact, several concurrently. read returns false as its
 // second result, held, if nothing is stored.
 func ReadEach(read func(ctx context.Context, place string, entity tables.Key) (fact Fact, held bool, err error)) func(context.Context, []Fact) ([]*Fact, error) {
 	return func(ctx context.Context, asked []Fact) ([]*Fact, error) {

@@ -305,7 +305,7 @@ var errUnstoredKeys = errors.New("the pattern returns other keys for the entity 
 func (r *Engine) memberOf(ctx context.Context, w *Work) (intents.Member, error) {
 	m := intents.Member{Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
 	for _, p := range r.intents {
-		keys, err := p.OutsideKeys(ctx, w.seenBy(p))
+		keys, err := p.Effect.OutsideKeys(ctx, w.seenBy(p))
 		if err != nil {
 			return m, PatternError(p, err, entity.ErrInvalid)
 		}

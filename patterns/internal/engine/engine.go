@@ -100,7 +100,7 @@ func (r *Engine) Compose() (err error) {
 	}
 	stage := func(p *driver.Implementation) int {
 		switch {
-		case p.Last:
+		case p.Effect.Last:
 			return 2
 		case p.Complete != nil:
 			return 1
@@ -220,7 +220,7 @@ func (r *Engine) Mixes(p *driver.Implementation, other *Engine, q *driver.Implem
 		return true
 	case p.Outside != nil && q.Outside != nil && OutsideTable(p).Same(OutsideTable(q)):
 		return true
-	case p.Audit == nil || q.Audit == nil: // no lists
+	case p.Effect.List == nil || q.Effect.List == nil: // no lists
 		return false
 	}
 	sameTable := func(t *tables.Table) bool {
@@ -259,7 +259,7 @@ func (r *Engine) compile(p *driver.Implementation, others []*driver.Implementati
 		r.copyNames = r.copyNames.WithElsewhere(p.Name)
 	}
 	for list, has := range map[*[]*driver.Implementation]bool{
-		&r.rows: p.Rows != nil, &r.companions: p.Companions != nil, &r.Outside: p.Outside != nil, &r.intents: p.OutsideKeys != nil,
+		&r.rows: p.Rows != nil, &r.companions: p.Companions != nil, &r.Outside: p.Outside != nil, &r.intents: p.Effect.OutsideKeys != nil,
 		&r.completers: p.Complete != nil, &r.rememberers: p.Prior != nil, &r.Transformers: p.Transform != nil,
 	} {
 		if has {
@@ -276,12 +276,13 @@ func (r *Engine) compile(p *driver.Implementation, others []*driver.Implementati
 // check returns an error if the implementation has no function, or has a function but lacks another one that
 // the first requires.
 func check(p *driver.Implementation) error {
+	e := &p.Effect
 	switch {
-	case p.Copies == nil && p.Rows == nil && p.Companions == nil && p.Outside == nil && p.OutsideKeys == nil && p.Transform == nil && p.Layout == nil && p.Prior == nil && p.Audit == nil:
+	case p.Copies == nil && p.Rows == nil && p.Companions == nil && p.Outside == nil && e.OutsideKeys == nil && p.Transform == nil && p.Layout == nil && p.Prior == nil && p.Effect.List == nil:
 		return errors.New("its Implementation contributes nothing; set a function")
-	case (p.OutsideKeys == nil) != (p.Reconcile == nil):
-		return errors.New("its Implementation has one of OutsideKeys and Reconcile; set both")
-	case p.Complete != nil && p.OutsideKeys == nil && p.Companions == nil:
+	case (e.OutsideKeys == nil) != (e.Reconcile == nil):
+		return errors.New("its Effect has one of OutsideKeys and Reconcile; set both")
+	case p.Complete != nil && e.OutsideKeys == nil && p.Companions == nil:
 		return errors.New("its Implementation has Complete but neither OutsideKeys nor Companions; set one of them, which checks again what Complete has read")
 	case p.Outside != nil && p.Outside.Copies == nil:
 		return errors.New("its Outside has no Copies; set it")
@@ -289,8 +290,8 @@ func check(p *driver.Implementation) error {
 		return errors.New("its Transform lacks Store or Load; set both")
 	case p.Layout != nil && (p.Layout.Split == nil || p.Layout.Join == nil || p.Layout.Versions == nil || p.Layout.Rows == nil || p.Layout.Filterable == nil):
 		return errors.New("its Layout lacks a function; set all")
-	case p.Audit != nil && (p.Audit.Expected == nil || p.Audit.List == nil || p.Audit.Read == nil):
-		return errors.New("its Audit lacks Expected, List or Read; set all three")
+	case (e.Expected == nil) != (e.List == nil) || (e.List == nil) != (e.Read == nil) || e.Remove != nil && e.List == nil:
+		return errors.New("its Effect lacks Expected, List or Read; set all three, or none without Remove")
 	case p.Totals != nil && (p.Totals.Wrong == nil || p.Totals.Agree == nil):
 		return errors.New("its Totals lacks Wrong or Agree; set both")
 	}

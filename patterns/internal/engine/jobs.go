@@ -142,17 +142,17 @@ func (r *Engine) DecodePlain(row *tablerow.Row) (any, entity.Properties, error) 
 
 // SharedBy returns the names of the locks that a job holds while it writes an entity, because writes of other
 // entities may change the same rows: the partition key, if patterns have shared rows or companions there, and
-// the HeldName of each place at which a pattern with an Audit stores the entity's facts.
+// the HeldName of each place at which a pattern with Effect.List stores the entity's facts.
 func (r *Engine) SharedBy(key entity.Key, v any) []string {
 	var names []string
 	if len(r.rows)+len(r.companions) > 0 {
 		names = append(names, key.Partition)
 	}
 	for _, p := range r.Patterns {
-		if p.Audit == nil || v == nil {
+		if p.Effect.List == nil || v == nil {
 			continue
 		}
-		facts, err := p.Audit.Expected(v)
+		facts, err := p.Effect.Expected(v)
 		if err != nil {
 			continue // the write will report the error
 		}

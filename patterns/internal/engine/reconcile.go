@@ -110,7 +110,7 @@ func (r *Engine) atOnce(outside map[string][]string) (own map[string][]string, l
 	for _, p := range r.Patterns {
 		switch keys := outside[p.Name]; {
 		case len(keys) == 0:
-		case p.Async:
+		case p.Effect.Async:
 			left = true
 		default:
 			if own == nil {
@@ -237,7 +237,7 @@ func (c *convergence) round(ctx context.Context) {
 		if len(all) == 0 {
 			continue
 		}
-		err := p.Reconcile(ctx, all)
+		err := p.Effect.Reconcile(ctx, all)
 		for i, t := range members {
 			if err := cmp.Or(all[i].Err, err); err != nil {
 				t.err = r.labelOutside(PatternError(p, err, entity.ErrInvalid))

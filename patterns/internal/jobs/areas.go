@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
 
-// area is one table, or one pattern with an Audit (an auditor), that stores something for entities.
+// area is one table, or one pattern with Effect.List (an auditor), that stores something for entities.
 type area struct {
 	table   *core.Table              // the table that stores the rows; nil for an auditor
 	outside []*driver.Implementation // the patterns that have outside copies in the table
@@ -43,9 +43,9 @@ func (j *job) addAreas() {
 		j.addOutside(p)
 	}
 	for _, p := range j.r.Patterns {
-		if p.Audit != nil && j.chosen(p.Name) {
+		if p.Effect.List != nil && j.chosen(p.Name) {
 			a := area{auditor: p, lag: j.options.Lag}
-			if p.Audit.Remove != nil {
+			if p.Effect.Remove != nil {
 				a.lag = 0 // the facts are written in the entity's own transaction
 			}
 			j.areas = append(j.areas, a)

@@ -75,7 +75,7 @@ func (j *job) readPlace(ctx context.Context, s site) (*seenPlace, error) {
 	var err error
 	switch {
 	case a.auditor != nil:
-		found, err := a.auditor.Audit.Read(ctx, []driver.Fact{{Place: s.place, Entity: s.entity}})
+		found, err := a.auditor.Effect.Read(ctx, []driver.Fact{{Place: s.place, Entity: s.entity}})
 		if err != nil {
 			return nil, engine.PatternError(a.auditor, err, entity.ErrGarbled)
 		}

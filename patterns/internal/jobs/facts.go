@@ -222,7 +222,7 @@ func (j *job) require(at int, e *seenEntity, h *hasher, yield func(pattern, plac
 	switch {
 	case e.value == nil:
 	case a.auditor != nil:
-		facts, err := a.auditor.Audit.Expected(e.value)
+		facts, err := a.auditor.Effect.Expected(e.value)
 		if err != nil {
 			refuse(a.auditor.Name, err)
 			return

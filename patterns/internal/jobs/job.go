@@ -265,7 +265,7 @@ func (j *job) tell(findings []*finding) error {
 }
 
 // progressed makes the run resumable from its current position and calls the caller's Progress. While it reads
-// the list of an auditor (a pattern with an Audit), the run remains resumable only from the position before
+// the list of an auditor (a pattern with Effect.List), the run remains resumable only from the position before
 // that list.
 func (j *job) progressed() {
 	if !j.listing {

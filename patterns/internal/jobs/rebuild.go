@@ -16,7 +16,7 @@ import (
 // refuseUnfillable returns an error if Options.Patterns names a pattern for which Rebuild has nothing to do.
 func (j *job) refuseUnfillable() error {
 	for _, p := range j.r.Patterns {
-		if slices.Contains(j.options.Patterns, p.Name) && p.Audit == nil && p.Totals == nil && p.Copies == nil && p.Outside == nil {
+		if slices.Contains(j.options.Patterns, p.Name) && p.Effect.List == nil && p.Totals == nil && p.Copies == nil && p.Outside == nil {
 			return errs.Wiringf(j.op, j.r.Table.Name(), "pattern %q stores no copies or facts to fill; remove it from JobOptions.Patterns", p.Name)
 		}
 	}
@@ -94,13 +94,13 @@ func (j *job) lacking(ctx context.Context, all []*item) error {
 	return nil
 }
 
-// lackingHeld reads the facts that a pattern with an Audit stores for entities, and records those that are
+// lackingHeld reads the facts that a pattern with Effect.List stores for entities, and records those that are
 // missing or wrong.
 func (j *job) lackingHeld(ctx context.Context, p *driver.Implementation, all []*item) error {
 	var asked []driver.Fact
 	var of []*item
 	for _, x := range all {
-		facts, err := p.Audit.Expected(x.value)
+		facts, err := p.Effect.Expected(x.value)
 		if err != nil {
 			x.err = cmp.Or(x.err, engine.PatternError(p, err, entity.ErrInvalid))
 			continue
@@ -113,11 +113,11 @@ func (j *job) lackingHeld(ctx context.Context, p *driver.Implementation, all []*
 	if len(asked) == 0 {
 		return nil
 	}
-	found, err := p.Audit.Read(ctx, asked)
+	found, err := p.Effect.Read(ctx, asked)
 	if err != nil {
 		return engine.PatternError(p, err, entity.ErrGarbled)
 	}
-	removes, intends := p.Audit.Remove != nil, p.OutsideKeys != nil
+	removes, intends := p.Effect.Remove != nil, p.Effect.OutsideKeys != nil
 	for i, held := range found {
 		switch x := of[i]; {
 		case held != nil && held.Err == nil && held.Digest == asked[i].Digest:

@@ -31,7 +31,7 @@ func RefuseUnattached(r *engine.Engine, p *driver.Implementation, others []*driv
 		return errors.New("the name is given twice; give each pattern once")
 	case p.Transform != nil || p.Layout != nil:
 		return errors.New("the pattern has changed what entities store, which is not removed with its rows; write the entities without it first")
-	case p.Copies == nil && p.Outside == nil && p.Rows == nil && p.Audit == nil:
+	case p.Copies == nil && p.Outside == nil && p.Rows == nil && p.Effect.List == nil:
 		return errors.New("the pattern stores no rows; leave it out")
 	}
 	return nil

@@ -72,14 +72,14 @@ func (j *job) shared(findings ...*finding) []string {
 
 func (j *job) repairFinding(ctx context.Context, f *finding) error {
 	a := &j.areas[f.site.area]
-	removes, intends := a.auditor != nil && a.auditor.Audit.Remove != nil, a.auditor != nil && a.auditor.OutsideKeys != nil
+	removes, intends := a.auditor != nil && a.auditor.Effect.Remove != nil, a.auditor != nil && a.auditor.Effect.OutsideKeys != nil
 	switch {
 	case len(a.outside) > 0:
 		return cmp.Or(j.agreeTogether(ctx, []*finding{f}), f.NotRepaired)
 	case f.Kind == entity.Spurious && a.auditor == nil:
 		return j.removeSpurious(ctx, f)
 	case f.Kind == entity.Spurious && removes:
-		return a.auditor.Audit.Remove(ctx, f.Location, f.Entity, func(ctx context.Context) (bool, error) {
+		return a.auditor.Effect.Remove(ctx, f.Location, f.Entity, func(ctx context.Context) (bool, error) {
 			e, err := j.readEntity(ctx, f.Entity)
 			if err != nil {
 				return false, err
@@ -93,7 +93,7 @@ func (j *job) repairFinding(ctx context.Context, f *finding) error {
 		return reconcileOne(ctx, j.r, &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
 	}
 	return &entity.Error{Op: j.op, Table: j.r.Table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: entity.ErrInvalid,
-		Err: errors.New("no entity requires what the pattern has stored, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
+		Err: errors.New("no entity requires what the pattern has stored, and its Implementation has neither Effect.Remove nor Effect.OutsideKeys; remove it by hand")}
 }
 
 // removeSpurious deletes the wrong row, unless nothing is wrong any more.
@@ -247,7 +247,7 @@ func (j *job) setOf(f *finding) repairSet {
 		return repairSet{fmt.Sprintf("delete %d\t%s", f.site.area, f.wrong.key.Partition), j.deleteTogether, entity.MaxTransactionOperations}
 	case f.site.area == nearArea:
 		return repairSet{"write " + f.Entity.Partition, j.rewriteTogether, max(1, j.r.BulkRows()/(1+len(j.r.Copies)))}
-	case a.auditor != nil && a.auditor.OutsideKeys != nil && a.auditor.Audit.Remove == nil:
+	case a.auditor != nil && a.auditor.Effect.OutsideKeys != nil && a.auditor.Effect.Remove == nil:
 		return repairSet{"reconcile", j.reconcileTogether, mostReconciled}
 	}
 	return repairSet{}

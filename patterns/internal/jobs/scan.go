@@ -256,7 +256,7 @@ func (j *job) held(ctx context.Context, at int, a aim) error {
 	j.listing = true
 	defer func() { j.listing = false }()
 	pg := &factPage{job: j, aim: a}
-	for held, err := range p.Audit.List(ctx, driver.Scope{Partitions: j.options.Partitions}) {
+	for held, err := range p.Effect.List(ctx, driver.Scope{Partitions: j.options.Partitions}) {
 		if err != nil {
 			return engine.PatternError(p, err, entity.ErrGarbled)
 		}
