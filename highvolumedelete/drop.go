@@ -42,17 +42,15 @@ type DropReport struct {
 }
 
 // Saved returns how many requests Drop has saved, compared with finding and deleting the rows. It needs
-// DropOptions.Count.
+// Count.
 func (r DropReport) Saved() int64 { return r.Instead - int64(r.Requests) }
 
 // Drop drops the tables of all periods before the period that contains before; that period is kept. It returns
-// tables.ErrInvalid if before is later than the present period. Drop first moves the retention mark, so that no
-// writer creates these tables again, then waits DefaultGrace so that writers notice, then drops the tables, oldest
-// first. Any later Drop continues an interrupted one: it drops everything below the mark, even if its own time is
-// earlier. Several calls of Drop may run at once.
+// tables.ErrInvalid if before is later than the present period. It first moves the retention mark, waits DefaultGrace
+// so that writers notice, then drops the tables, oldest first. Any later Drop continues an interrupted one, even if
+// its own time is earlier. Several calls may run at once. The report says what was done even together with an error.
 //
-// Drop returns the report of what it has done even together with an error. Requests: 2, 1 to list, and 1 for
-// each table; the very first Drop 2 more.
+// Requests: 2, 1 to list, and 1 for each table; the very first Drop 2 more.
 func (s *Tables[T]) Drop(ctx context.Context, before time.Time, options *DropOptions) (DropReport, error) {
 	const op = "Drop"
 	if options == nil {
@@ -105,7 +103,6 @@ func (s *Tables[T]) close(ctx context.Context, to period, options *DropOptions, 
 	return m, backoff.Sleep(ctx, grace)
 }
 
-// drop drops one table. A missing table was dropped by another process, or by an attempt whose response was lost.
 func (s *Tables[T]) drop(ctx context.Context, p period, options *DropOptions, report *DropReport) error {
 	name := s.tableName(p)
 	table := s.account.Table(name)
@@ -131,8 +128,6 @@ func (s *Tables[T]) drop(ctx context.Context, p period, options *DropOptions, re
 	return nil
 }
 
-// count adds to the report a table's rows, and the requests that it would take to find them and delete them in
-// transactions.
 func count(ctx context.Context, table *tables.Table, report *DropReport) error {
 	partition, rows := "", int64(0)
 	total, transactions := int64(0), int64(0)

@@ -31,7 +31,6 @@ type mark struct {
 	row    *markRow
 }
 
-// closes reports whether a period is below the mark.
 func (m mark) closes(p period) bool { return m.set && p.before(m.before) }
 
 func (s *Tables[T]) markKey() tables.Key {

@@ -29,7 +29,6 @@ var unitNames = [...]string{Day: "Day", Hour: "Hour", Week: "Week", Month: "Mont
 // layouts are the time layouts of labels. The letter distinguishes units, and the digits sort by time.
 var layouts = [...]string{Day: "D20060102", Hour: "H2006010215", Week: "W20060102", Month: "M200601"}
 
-// labelLength is the length of the longest label.
 const labelLength = len("H2006010215")
 
 // period is one period: the calendar's date, or hour, at which it begins, written as if it were UTC.
@@ -96,7 +95,6 @@ type rewind struct {
 // longestRewind is more than any clock was ever set back: at most a day, on islands that changed the side of the date line.
 const longestRewind = 48 * time.Hour
 
-// rewinds returns the rewinds between two moments.
 func (c calendar) rewinds(from, to time.Time) []rewind {
 	if c.unit == Hour {
 		return nil
@@ -143,7 +141,6 @@ func (c calendar) start(p period) time.Time {
 	}
 }
 
-// end returns the moment at which the next period starts.
 func (c calendar) end(p period) time.Time { return c.start(p.next()) }
 
 // parse is the inverse of label; it accepts no other form.

@@ -34,14 +34,13 @@ const (
 	askedPeriods = 100
 )
 
-// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest first
-// with ReadOptions.Newest. A zero time means no bound. Missing tables, and those dropped meanwhile, are skipped. An
-// error is yielded once, as the last element.
+// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest first with
+// ReadOptions.Newest. A zero time means no bound. Missing tables, and those dropped meanwhile, are skipped. An error is yielded
+// once, as the last element.
 //
-// With Partitions, and in the direction of Schema.RowOrder, Between streams the entities and merges the
-// partitions; it returns tables.ErrInvalid if rows are not in that order. Otherwise it reads each period
-// completely, up to Limit entities, and sorts the entities. If the clock of Schema.Location was set back over
-// midnight between two periods, as in Newfoundland until 2011, Between reads and sorts both periods together.
+// With Partitions, and in the direction of Schema.RowOrder, Between streams; it returns tables.ErrInvalid if rows are not in that
+// order. Otherwise it reads each period completely, up to Limit entities, and sorts. Two periods between which the clock of
+// Schema.Location was set back over midnight are read and sorted together.
 //
 // Requests: for each period and partition 1 for each page; at most 1 for each partition of a period without a table; 1 more for
 // each 1,000 tables to list them, if a bound is missing or there are more than 100 periods.
@@ -74,7 +73,6 @@ func (s *Tables[T]) Between(ctx context.Context, from, to time.Time, options *Re
 	}
 }
 
-// grouped returns the periods in the order of reading, with consecutive periods whose times overlap in one group.
 func (s *Tables[T]) grouped(periods []period, newest bool) [][]period {
 	var groups [][]period
 	for i, p := range periods {
@@ -116,7 +114,6 @@ func (s *Tables[T]) inPeriods(ctx context.Context, group []period, o *ReadOption
 	return sorted(all, s.order(o), s.tableName(group[0]), o.Limit)
 }
 
-// order compares two entities in the direction of reading.
 func (s *Tables[T]) order(o *ReadOptions[T]) func(a, b *T) int {
 	if o.Newest {
 		return func(a, b *T) int { return s.schema.Time(b).Compare(s.schema.Time(a)) }
@@ -181,7 +178,6 @@ func (s *Tables[T]) listed(ctx context.Context, first period, last *period) ([]p
 	return slices.DeleteFunc(all, func(p period) bool { return p.before(first) }), err
 }
 
-// inPeriod yields the entities of one table in order of time.
 func (s *Tables[T]) inPeriod(ctx context.Context, r *patterns.Repository[T], o *ReadOptions[T]) iter.Seq2[*T, error] {
 	query := r.Query()
 	if o.Query != nil {
@@ -202,7 +198,6 @@ func (s *Tables[T]) inPeriod(ctx context.Context, r *patterns.Repository[T], o *
 	return checked(query.AllPartitions(ctx, o.Partitions, &tables.ParallelOptions[T]{Order: order}), order, r.Table())
 }
 
-// sorted collects a sequence in memory, up to a limit, and yields it in order.
 func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table string, limit int) iter.Seq2[*T, error] {
 	if limit <= 0 {
 		limit = defaultLimit
@@ -231,7 +226,6 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 
 var errRowOrder = errors.New("the rows of a partition are not in the order of Schema.RowOrder; set it to Unordered")
 
-// checked yields a sequence up to the first element that is out of order, and then an error.
 func checked[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table *tables.Table) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		var last *T

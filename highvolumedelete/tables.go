@@ -104,7 +104,6 @@ func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 // so no table of a period has this name.
 const controlSuffix = "Retention"
 
-// maxName leaves room for the longest label.
 const maxName = 63 - labelLength
 
 func checkName(name string) error {

@@ -30,10 +30,10 @@ const (
 	creations = 3
 )
 
-// Insert adds an entity to the table of its period, which it creates if needed. It returns ErrLate if the period is
-// below the retention mark or ended longer ago than Schema.Late, ErrEarly if it begins later than Schema.Early allows,
-// and tables.ErrExists if the period has an entity with this key. Requests: 1, as Repository.Insert; for an earlier
-// period at most 1 more in 10 s, for the mark; 3 more if the table does not exist.
+// Insert adds an entity to the table of its period, which it creates if needed. It returns ErrLate if the period is below
+// the retention mark or ended longer ago than Schema.Late, ErrEarly if it begins later than Schema.Early allows, and
+// tables.ErrExists if the period has an entity with this key. Requests: 1; for an earlier period at most 1 more in 10 s,
+// for the mark; 3 more if the table does not exist.
 func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
 	// All attempts use one incarnation, so that each recognizes the row of an earlier one: even after the response "table not
@@ -59,8 +59,7 @@ func recognize[T any](ctx context.Context, r *patterns.Repository[T], v *T, inca
 	return nil
 }
 
-// Upsert does what Insert does, but replaces an existing entity. Requests: 2, as Repository.Upsert; more as
-// for Insert.
+// Upsert is Insert, but replaces an existing entity. Requests: 2, as Repository.Upsert; more as for Insert.
 func (s *Tables[T]) Upsert(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
 	return s.write(ctx, "Upsert", v, func(r *patterns.Repository[T]) error { return r.Upsert(ctx, v) })
@@ -82,15 +81,13 @@ func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, 
 	return v, s.gone("Get", p, key, err)
 }
 
-// Replace calls Repository.Replace in the entity's period. It returns tables.ErrNotFound if the table was
-// dropped. Requests: 1.
+// Replace calls Repository.Replace. It returns tables.ErrNotFound if the table was dropped. Requests: 1.
 func (s *Tables[T]) Replace(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
 	return s.change("Replace", v, func(r *patterns.Repository[T]) error { return r.Replace(ctx, v) })
 }
 
-// Delete calls Repository.Delete in the entity's period, to delete a single entity. It returns
-// tables.ErrNotFound if the table was dropped. Requests: 1.
+// Delete calls Repository.Delete. It returns tables.ErrNotFound if the table was dropped. Requests: 1.
 func (s *Tables[T]) Delete(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
 	return s.change("Delete", v, func(r *patterns.Repository[T]) error { return r.Delete(ctx, v) })
@@ -105,7 +102,7 @@ func (s *Tables[T]) change(op string, v *T, verb func(*patterns.Repository[T]) e
 	return s.gone(op, p, r.KeyOf(v), verb(r))
 }
 
-// gone returns the error for a missing table as one for a missing entity, and any other error unchanged.
+// gone turns a missing table into a missing entity, and returns any other error unchanged.
 func (s *Tables[T]) gone(op string, p period, key tables.Key, err error) error {
 	if noTable(err, s.tableName(p)) {
 		return &tables.Error{Op: op, Table: s.tableName(p), Key: key, Kind: tables.ErrNotFound, Err: err}
@@ -113,7 +110,6 @@ func (s *Tables[T]) gone(op string, p period, key tables.Key, err error) error {
 	return err
 }
 
-// place finds the period of an entity, and its repository.
 func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], error) {
 	if v == nil {
 		return period{}, nil, errs.InvalidIn(op, "", "the entity is nil; give a pointer to a value")
@@ -130,8 +126,8 @@ func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], err
 	return p, r, err
 }
 
-// write calls a method of the repository of the entity's period, and creates the table if the service answers that it is
-// missing. It does not remember which tables exist, since other programs drop them.
+// write creates the table if the service answers that it is missing. It does not remember which tables exist, since other
+// programs drop them.
 func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patterns.Repository[T]) error) error {
 	p, r, err := s.place(op, v)
 	if err != nil {
@@ -235,7 +231,6 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	return err
 }
 
-// belowMark returns the error for a period that the mark has closed.
 func (s *Tables[T]) belowMark(op string, p period, m mark) error {
 	return errs.InvalidIn(op, s.tableName(p), "%w: Drop has closed all periods before %s; discard the entity", ErrLate, m.before.label())
 }
@@ -304,13 +299,11 @@ const (
 	codeBeingDeleted  = "TableBeingDeleted"
 )
 
-// beingDeleted reports whether the service is deleting the table.
 func beingDeleted(err error) bool {
 	var e *tables.Error
 	return errors.Is(err, tables.ErrBeingDeleted) || errors.As(err, &e) && e.Code == codeBeingDeleted
 }
 
-// listFailure converts the error of a request that lists tables.
 func listFailure(err error) error {
 	e := core.ServiceError("List", "", err)
 	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // this is how the SDK reports a damaged response

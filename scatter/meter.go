@@ -30,12 +30,12 @@ type MeterOptions struct {
 	Now func() time.Time
 }
 
-// Meter counts the entities that this program writes to each partition in each of the last seconds. It has no
-// goroutine, and at most Seconds × Partitions counters of about 200 bytes. It is safe for concurrent use.
+// Meter counts the entities that this program writes to each partition in each of the last seconds, with at most
+// Seconds × Partitions counters of about 200 bytes. It is safe for concurrent use.
 //
-// If a second has more partitions than counters, the least written partition's counter is reused for the next
-// one. So a count can be too high, by at most Load.Over, and is never too low for a partition that has a
-// counter. Every partition with more than 1/Partitions of a second's writes has a counter.
+// If a second has more partitions than counters, the least written partition's counter is reused. So a count can
+// be too high, by at most Load.Over, and is never too low for a partition that has a counter. Every partition
+// with more than 1/Partitions of a second's writes has one.
 type Meter struct {
 	options MeterOptions
 
@@ -80,7 +80,6 @@ func (m *Meter) Add(partition string, entities int) {
 	m.second(m.now()).add(partition, entities, m.options.Partitions)
 }
 
-// second returns the counters of a Unix second.
 func (m *Meter) second(at int64) *second {
 	n := int64(len(m.seconds))
 	return &m.seconds[(at%n+n)%n]
@@ -158,8 +157,7 @@ func (m *Meter) Enough() int {
 	return 1 + int(math.Floor(float64(most)/(m.options.Hot*float64(m.options.Target))))
 }
 
-// second counts the writes of one second, as the Space-Saving summary of Metwally, Agrawal and El Abbadi does: the counts of the
-// partitions with most writes are exact or too high.
+// second counts the writes of one second by the Space-Saving summary of Metwally, Agrawal and El Abbadi.
 type second struct {
 	total    int
 	counters counters // a heap, the smallest count first
@@ -170,7 +168,7 @@ type counter struct {
 	partition string
 	entities  int
 	over      int // how much of entities may belong to partitions that had the counter before
-	index     int // index in the heap
+	index     int
 }
 
 func (s *second) add(partition string, entities, most int) {
@@ -206,14 +204,12 @@ func (h counters) Swap(i, j int) {
 	h[i].index, h[j].index = i, j
 }
 
-// Push is for package heap.
 func (h *counters) Push(x any) {
 	c := x.(*counter)
 	c.index = len(*h)
 	*h = append(*h, c)
 }
 
-// Pop is for package heap.
 func (h *counters) Pop() any {
 	last := len(*h) - 1
 	c := (*h)[last]

@@ -18,8 +18,7 @@ type NaturalSchema[T any] struct {
 	Name string
 	// Partition is the natural key, such as compoundkey.Tuple(compoundkey.String(e.Department), compoundkey.Int(e.ID, 6)).
 	Partition func(*T) compoundkey.Part
-	// Row returns the row key. It begins with Prefix and "_"; Range yields entities in the order of the rest
-	// of the row key.
+	// Row returns the row key. It begins with Prefix and "_"; Range orders by the rest.
 	Row func(*T) string
 	// Prefix is the text before "_" in all row keys, as in compoundkey.Join(Prefix, ...); it is required.
 	Prefix string
@@ -28,17 +27,17 @@ type NaturalSchema[T any] struct {
 }
 
 // Natural spreads entities over as many partitions as there are natural keys, the guide's own solution: the
-// partition key is Name, "_" and the natural key, as in "event_Sales!_000223". It needs no record. All writes
-// of one natural key go to one partition; to read all entities in order you need a list of the natural keys,
-// and each key costs a query. It is safe for concurrent use.
+// partition key is Name, "_" and the natural key, as in "event_Sales!_000223". All writes of one natural key go
+// to one partition; to read all entities in order you need a list of the natural keys. It is safe for concurrent
+// use.
 type Natural[T any] struct {
 	Writer[T]
 	name   string
 	prefix string
 }
 
-// NewNatural opens the entities of a table that are spread by a natural key, with their patterns. It makes no
-// request. It returns tables.ErrWiring for an inconsistent schema or pattern.
+// NewNatural opens the entities of a table that are spread by a natural key, with their patterns. It returns
+// tables.ErrWiring for an inconsistent schema or pattern. Requests: 0.
 func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern[T]) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.Prefix == "" {
@@ -84,10 +83,8 @@ func (n *Natural[T]) Update(ctx context.Context, natural compoundkey.Part, row s
 	return n.update(ctx, n.Key(natural, row), change)
 }
 
-// Range yields the entities of a span under the natural keys, merged in the order of their row keys. The span applies to the row
-// keys after Prefix. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can
-// continue; any other error is yielded once, as the last element. More than MaxPartitions keys cause tables.ErrTooLarge, since
-// pages of each are held in memory. Requests: 1 for each natural key and page.
+// Range is like [Spread.Range], of the entities under the natural keys. More than MaxPartitions keys cause tables.ErrTooLarge,
+// since pages of each are held in memory. Requests: 1 for each natural key and page.
 func (n *Natural[T]) Range(ctx context.Context, naturals []compoundkey.Part, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "Range"

@@ -11,8 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
-// Order says by what row keys rise or fall: a time or a number, which follows their prefix. Make one with
-// [ByTime], [ByTimeDesc] or [ByNumber]. A row key is the prefix, "_", that time or number, and a suffix that
+// Order says by what row keys rise or fall. A row key is a prefix, "_", a time or number, and a suffix that
 // distinguishes entities of the same time.
 type Order struct {
 	prefix  string
@@ -34,9 +33,9 @@ const (
 	defaultNumberStep = 10_000
 )
 
-// ByTime is the Order of row keys that begin with compoundkey.Time, as in compoundkey.Join("event",
-// compoundkey.Time(at), ...). step is how far the horizon moves at a time (default 1 minute): with a longer step the
-// record is read less often, and a new n applies later.
+// ByTime is the Order of row keys such as compoundkey.Join("event", compoundkey.Time(at), ...). step is how far the
+// horizon moves at a time (default 1 minute): with a longer step the record is read less often, and a new n applies
+// later.
 func ByTime(prefix string, step time.Duration) Order {
 	step = cmp.Or(step, defaultTimeStep)
 	o := Order{prefix: prefix, name: "time", width: timeDigits, limit: timeLimit, step: int64(step / tick)}
@@ -50,9 +49,8 @@ func ByTimeDesc(prefix string, step time.Duration) Order {
 	return o
 }
 
-// ByNumber is the Order of row keys that begin with a rising number, as in compoundkey.Join("order",
-// compoundkey.Int(number, 12)), of 1 to 18 digits and not negative. step is how far the horizon moves at a time
-// (default 10,000).
+// ByNumber is the Order of row keys such as compoundkey.Join("order", compoundkey.Int(number, 12)), of 1 to 18
+// digits and not negative. step is how far the horizon moves at a time (default 10,000).
 func ByNumber(prefix string, width int, step int64) Order {
 	step = cmp.Or(step, defaultNumberStep)
 	o := Order{prefix: prefix, name: "number:" + strconv.Itoa(width), width: width, limit: 1, step: step}
@@ -80,7 +78,6 @@ func (o Order) checked() Order {
 // isTime reports whether positions are ticks.
 func (o Order) isTime() bool { return o.width == timeDigits }
 
-// position returns the position of a row key.
 func (o Order) position(row string) (int64, error) {
 	if err := compoundkey.CheckKey(row); err != nil {
 		return 0, err
@@ -132,7 +129,6 @@ func (o Order) behind(position int64) int64 {
 	return min(o.limit, (position/o.step+1)*o.step)
 }
 
-// time returns the time that a position stands for.
 func (o Order) time(position int64) time.Time {
 	ticks := position - ticksEpoch
 	return time.Unix(ticks/1e7, ticks%1e7*100).UTC()

@@ -18,11 +18,11 @@ type ReadOptions struct {
 	Where []tables.Condition
 	// Select names the properties to read (default all).
 	Select []string
-	// Limit ends the read after this many entities (default no limit). The read requests at most Limit
-	// entities from each partition.
+	// Limit ends the read after this many entities (default no limit), at most Limit from each
+	// partition.
 	Limit int
 	// PageSize is the maximum number of entities in a response (default 1,000). With a Limit, a smaller
-	// PageSize reads fewer unneeded entities, but needs more requests.
+	// PageSize reads fewer unneeded entities in more requests.
 	PageSize int
 	// Concurrency is the maximum number of requests in flight (default 8).
 	Concurrency int
@@ -74,8 +74,8 @@ func (s *Spread[T]) GetMany(ctx context.Context, rowKeys []string, options *Read
 	}
 }
 
-// Update reads an entity, lets change edit it and replaces it, and retries on conflict: see Repository.Update.
-// Requests: 2, more on conflict.
+// Update reads an entity, lets change edit it and replaces it: see Repository.Update. Requests: 2, more on
+// conflict.
 func (s *Spread[T]) Update(ctx context.Context, row string, change func(*T) error) (*T, error) {
 	key, err := s.key(ctx, "Update", row)
 	if err != nil {
@@ -98,8 +98,7 @@ func (s *Spread[T]) DeleteUnconditional(ctx context.Context, row string) error {
 }
 
 // Key returns the key of a row, for the Repository's methods. It returns tables.ErrNotFound for a row at or
-// above the horizon, where no entity can be stored yet. Requests: 0, or 1 for a row at or above the known
-// horizon.
+// above the horizon, where no entity can be. Requests: 0, or 1 for a row at or above the known horizon.
 func (s *Spread[T]) Key(ctx context.Context, row string) (tables.Key, error) {
 	return s.key(ctx, "Key", row)
 }
@@ -145,8 +144,7 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	return s.reach(ctx, op, position)
 }
 
-// reachStored reads the record if the entity's row key is at or above the known horizon: another program may have inserted the
-// entity.
+// reachStored reads the record if the row key is at or above the known horizon: another program may have inserted it.
 func (s *Spread[T]) reachStored(ctx context.Context, op string, v *T) error {
 	position, err := s.order.position(s.row(v))
 	if err != nil {
@@ -157,10 +155,10 @@ func (s *Spread[T]) reachStored(ctx context.Context, op string, v *T) error {
 }
 
 // Range yields the entities of a span in the order of their row keys, whatever n they were inserted under. The span applies to
-// the row keys after the Order's prefix, as in compoundkey.Between(compoundkey.Time(from), compoundkey.Time(to)). For a row
-// that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can continue; any other error is
-// yielded once, as the last element. If the loop ends early, all queries stop. Requests: 1 for each partition and page, and 1
-// for the record unless the span ends below the known horizon.
+// the row keys after the prefix, as in compoundkey.Between(compoundkey.Time(from), compoundkey.Time(to)). For a row that does not
+// fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can continue; any other error is yielded once, as the
+// last element. Entities that are inserted while it runs may be included. Requests: 1 for each partition and page, and 1 for the
+// record unless the span ends below the known horizon.
 func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "Range"
@@ -184,8 +182,7 @@ func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *R
 	}
 }
 
-// merged yields the entities of a span of several partitions, merged by row key, and by partition for equal row keys, which only
-// Natural can have.
+// merged orders by row key, then by partition for equal row keys, which only Natural can have.
 func merged[T any](ctx context.Context, r *patterns.Repository[T], partitions []string, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	if r.Table().Account().IsCosmos() {
 		return func(yield func(*T, error) bool) {

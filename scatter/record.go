@@ -25,7 +25,6 @@ type Epoch struct {
 	Partitions int
 }
 
-// epoch is the stored form of an Epoch.
 type epoch struct {
 	from int64
 	n    int
@@ -56,7 +55,7 @@ type record struct {
 // covers reports whether the position is below the layout's horizon.
 func (l *layout) covers(position int64) bool { return l != nil && position < l.horizon }
 
-// partitions returns the n that applies at a position, which the layout must cover.
+// partitions returns the n at a position, which the layout must cover.
 func (l *layout) partitions(position int64) int {
 	i, found := slices.BinarySearchFunc(l.epochs, position, func(e epoch, p int64) int { return cmp.Compare(e.from, p) })
 	if !found {
@@ -97,7 +96,6 @@ func (l *layout) resized(n int) *layout {
 	return next
 }
 
-// store writes the layout into the fields of the record.
 func (l *layout) store(r *record, o Order) {
 	lines := make([]string, len(l.epochs))
 	for i, e := range l.epochs {
@@ -108,7 +106,6 @@ func (l *layout) store(r *record, o Order) {
 
 var errOtherOrder = errors.New("the table's record was written with another Order; use the same Order in all programs")
 
-// read checks the content of the record and returns its layout.
 func (r *record) read(o Order) (*layout, error) {
 	if r.Version != recordVersion {
 		return nil, fmt.Errorf("the record has version %d, and this build reads version %d; use a newer build", r.Version, recordVersion)
@@ -218,8 +215,8 @@ func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error 
 }
 
 // change writes the layout that edit returns to the record, and retries on conflict. edit gets nil if there is no record, and
-// returns nil to leave the record unchanged; an error of edit becomes tables.ErrInvalid. After an unknown outcome, edit gets
-// the record as it is then, and sees whether the change was made.
+// returns nil to leave it unchanged; its error becomes tables.ErrInvalid. After an unknown outcome, edit gets the record as it
+// is then, and sees whether the change was made.
 func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*layout, error)) (*layout, error) {
 	var last error
 	for attempt := range s.attempts {
@@ -253,7 +250,7 @@ func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*
 	return nil, failure(op, s.Repository().Table(), tables.ErrConflict, fmt.Errorf("concurrent writers changed the record in each of %d attempts; try again: %w", s.attempts, last))
 }
 
-// write stores a layout in the record r, under the ETag with which r was read; for nil it inserts a record.
+// write stores a layout under the ETag with which r was read; for nil it inserts a record.
 func (s *Spread[T]) write(ctx context.Context, r *record, next *layout) error {
 	if r == nil {
 		key := s.recordKey()
@@ -272,8 +269,8 @@ func isConflict(err error) bool {
 }
 
 // Resize spreads entities above the horizon over n partitions, and returns the Epoch in which that applies.
-// Stored entities stay where they are. Before the horizon moves, another Resize replaces this one. Requests:
-// 2, and 2 for each concurrent writer.
+// Stored entities stay where they are. Before the horizon moves, another Resize replaces this one. Requests: 2,
+// and 2 for each concurrent writer.
 func (s *Spread[T]) Resize(ctx context.Context, n int) (Epoch, error) {
 	const op = "Resize"
 	if err := checkPartitions(n); err != nil {
@@ -291,8 +288,7 @@ func (s *Spread[T]) Resize(ctx context.Context, n int) (Epoch, error) {
 	return s.order.public(l.epochs[len(l.epochs)-1]), nil
 }
 
-// Epochs returns the epochs of row keys, oldest first; before the first write there are none. The last Epoch has no end.
-// Requests: 1.
+// Epochs returns the epochs, oldest first; none before the first write. The last one has no end. Requests: 1.
 func (s *Spread[T]) Epochs(ctx context.Context) ([]Epoch, error) {
 	_, l, err := s.load(ctx, "Epochs")
 	if l == nil || err != nil {

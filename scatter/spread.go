@@ -35,9 +35,8 @@ type Options struct {
 	Meter *Meter
 	// Now is the clock for Ahead (default time.Now).
 	Now func() time.Time
-	// Ahead is how far in the future the time of an entity may be (default 15 minutes). For an entity further
-	// ahead, a write returns tables.ErrInvalid, since it would move the horizon so far that no new n could
-	// apply before that time.
+	// Ahead is how far in the future the time of an entity may be (default 15 minutes). Beyond it, a write
+	// returns tables.ErrInvalid: the horizon would move so far that no new n could apply before that time.
 	Ahead time.Duration
 }
 
@@ -63,8 +62,8 @@ type Spread[T any] struct {
 	moving   chan struct{}          // a lock: the goroutine that moves the horizon holds it
 }
 
-// New opens the spread entities of a table, with their patterns. It makes no request. It returns tables.ErrWiring for
-// an inconsistent schema or pattern.
+// New opens the spread entities of a table, with their patterns. It returns tables.ErrWiring for an inconsistent schema
+// or pattern. Requests: 0.
 func New[T any](table *tables.Table, schema Schema[T], options *Options, attached ...patterns.Pattern[T]) (*Spread[T], error) {
 	const op = "scatter.New"
 	if options == nil {
@@ -89,7 +88,6 @@ func New[T any](table *tables.Table, schema Schema[T], options *Options, attache
 	return s, nil
 }
 
-// check fills in defaults, and returns an error if the schema is invalid.
 func (s *Spread[T]) check(table *tables.Table) error {
 	s.name = cmp.Or(s.name, s.order.prefix)
 	s.first = cmp.Or(s.first, defaultPartitions)
@@ -152,18 +150,16 @@ func (s *Spread[T]) partition(bucket int) string {
 	return compoundkey.Join(s.name, compoundkey.Int(bucket, bucketDigits))
 }
 
-// repositoryName returns the repository's name in intents: a queue may serve several tables, and a table may have
-// several Spreads.
+// repositoryName is unique in intents: a queue may serve several tables, and a table may have several Spreads.
 func repositoryName(table *tables.Table, name string) string { return table.Name() + "." + name }
 
-// poisoned returns a key that every operation refuses with the message. compoundkey returns such keys for illegal values, too.
+// poisoned returns a key that every operation refuses with the message, like compoundkey's for illegal values.
 func poisoned(message string) string { return "\x00scatter: " + message + "\x00" }
 
 func invalid(op string, table *tables.Table, err error) error {
 	return failure(op, table, tables.ErrInvalid, err)
 }
 
-// miswired returns an error of kind tables.ErrWiring for a wrong schema or pattern.
 func miswired(op string, table *tables.Table, err error) error {
 	return failure(op, table, tables.ErrWiring, err)
 }
@@ -179,9 +175,8 @@ func failure(op string, table *tables.Table, kind, err error) error {
 // MaxPartitions is the largest n.
 const MaxPartitions = 1000
 
-// Bucket returns the number of the partition, 0 to n-1, of a text: the first 8 bytes of SHA-256 of the text
-// in UTF-8, as a big-endian number, modulo n. Stored data depend on it, so it never changes; n must be 1 or
-// more. Unlike simpler hashes, it spreads evenly even keys that differ only in a few digits.
+// Bucket returns the number of the partition, 0 to n-1, of a text: the first 8 bytes of SHA-256 of the text in
+// UTF-8, as a big-endian number, modulo n. Stored data depend on it, so it never changes; n must be 1 or more.
 func Bucket(text string, n int) int {
 	sum := sha256.Sum256([]byte(text))
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(n))

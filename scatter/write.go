@@ -11,16 +11,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Writer has the methods that write entities. They do what the methods of Repository do, with the same
-// errors. Before a write they make sure that the entity's partition is known; after it they count the entity
-// and its index copies in the partition in the Meter. The Meter does not count index copies that a change
-// removes, nor rows of other patterns.
+// Writer has the methods that write entities, with the errors of Repository. Before a write they make sure that
+// the entity's partition is known; after it they count the entity and its index copies in the partition in the
+// Meter, which does not count copies that a change removes, nor rows of other patterns.
 type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
 	copies     []func(any) ([]driver.Copy, error)
-	// The function reach makes the partition of a new entity known, and the function check does so for a stored
-	// entity. For Natural, reach checks the row key, and check is nil.
+	// reach makes the partition of a new entity known, check that of a stored one. Natural's reach checks the
+	// row key, and its check is nil.
 	reach, check func(ctx context.Context, op string, v *T) error
 }
 
@@ -65,7 +64,6 @@ func (w *Writer[T]) Delete(ctx context.Context, v *T) error {
 	return w.run(ctx, "Delete", w.check, v, w.repository.Delete)
 }
 
-// run makes the entity's partition known, writes the entity and counts its rows.
 func (w *Writer[T]) run(ctx context.Context, op string, prepare func(context.Context, string, *T) error, v *T, write func(context.Context, *T) error) error {
 	if v != nil && prepare != nil {
 		if err := prepare(ctx, op, v); err != nil {
@@ -109,7 +107,6 @@ func (w *Writer[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, er
 	return w.repository.BulkNonAtomic(ctx, prepared, options)
 }
 
-// update calls Repository.Update and counts the written rows.
 func (w *Writer[T]) update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error) {
 	v, err := w.repository.Update(ctx, key, change)
 	if err == nil {
