@@ -89,7 +89,7 @@ func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	return h, b[headerSize:], hasHeader(b) && h.kind == kind
 }
 
-// hasHeader is false for every value that is not encrypted.
+// hasHeader reports whether a binary value looks encrypted, as a plain value must not.
 func hasHeader(b []byte) bool {
 	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && b[len(magic)] == version
 }
