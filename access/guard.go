@@ -20,8 +20,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// guard is the SDK policy of a Client. It refuses requests that the token certainly does not allow, whatever code has made them, and leaves
-// those that it cannot parse to the service.
+// guard refuses requests that the token certainly does not allow, and leaves those that it cannot parse to the service.
 type guard struct {
 	token  Token
 	prefix string // the path in front of the table
@@ -60,9 +59,9 @@ func (g *guard) check(req *policy.Request) *refusal {
 type operation struct {
 	method      string
 	conditional bool
-	path        string // the part after the endpoint, unescaped
+	path        string // after the endpoint, unescaped
 	filter      string
-	body        []byte // set for an insert
+	body        []byte // of an insert
 }
 
 func (g *guard) checkOperation(o *operation) *refusal {
@@ -87,7 +86,7 @@ func (g *guard) checkOperation(o *operation) *refusal {
 	return nil
 }
 
-// needs returns the permission that an operation needs, or false for an unknown method.
+// needs returns the permission that an operation needs; false for an unknown method.
 func (o *operation) needs() (Permission, bool) {
 	switch o.method {
 	case http.MethodGet, http.MethodHead:
@@ -112,7 +111,7 @@ func (g *guard) checkKey(key tables.Key) *refusal {
 	return &refusal{kind: ErrOutside, key: &key}
 }
 
-// checkFilter refuses a query if its filter matches keys, but none within the range.
+// checkFilter refuses a filter that matches keys, but none within the range.
 func (g *guard) checkFilter(filter string) *refusal {
 	expr, err := odata.Parse(filter)
 	if err != nil {
@@ -138,8 +137,7 @@ func (g *guard) checkFilter(filter string) *refusal {
 	return nil
 }
 
-// rowsOf returns the row keys of a partition that are in the range; "" means no bound. ok is false if the
-// partition has no rows in the range.
+// rowsOf returns the first and last row keys of a partition in the range; "" is no bound. ok is false if there are none.
 func (r Range) rowsOf(partition string) (first, last string, ok bool) {
 	atFirst, atLast := compoundkey.Compare(partition, r.spk), compoundkey.Compare(partition, r.epk)
 	if atFirst < 0 || r.epk != "" && atLast > 0 {
@@ -154,7 +152,7 @@ func (r Range) rowsOf(partition string) (first, last string, ok bool) {
 	return first, last, true
 }
 
-// misses reports whether a query's bounds have no key in common with the keys from first through last. An empty last means no bound.
+// misses reports whether a query's bounds have no key from first through last. An empty last is no bound.
 func misses(from, to odata.Bound, first, last string) bool {
 	if to.Set {
 		if order := compoundkey.Compare(to.Key, first); order < 0 || order == 0 && !to.Inclusive {
@@ -171,7 +169,7 @@ func misses(from, to odata.Bound, first, last string) bool {
 
 func notPermitted(what string) *refusal { return &refusal{kind: ErrNotPermitted, what: what} }
 
-// bodyOf returns a request's body and rewinds it, or returns nil if it cannot be read or rewound.
+// bodyOf returns a request's body and rewinds it; nil if that fails.
 func bodyOf(req *policy.Request) []byte {
 	if req.Body() == nil || req.RewindBody() != nil {
 		return nil
@@ -183,7 +181,7 @@ func bodyOf(req *policy.Request) []byte {
 	return body
 }
 
-// splitPath parses Table, Table() or Table(PartitionKey='...',RowKey='...'); one reports whether the path has a key.
+// splitPath parses Table, Table() or Table(PartitionKey='...',RowKey='...'); one is true for the last.
 func splitPath(path string) (table string, key tables.Key, one bool) {
 	table, rest, _ := strings.Cut(path, "(")
 	rest, ok := strings.CutPrefix(rest, "PartitionKey=")
@@ -200,7 +198,7 @@ func splitPath(path string) (table string, key tables.Key, one bool) {
 	return table, key, ok && rest == ")"
 }
 
-// cutQuoted parses a quoted text, in which quotes are doubled, at the beginning of s, and returns the text and the rest of s.
+// cutQuoted parses a text in quotes, which are doubled inside, and returns it and the rest of s.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, "'")
 	var b strings.Builder
@@ -253,7 +251,6 @@ func keyOfBody(body []byte) (key tables.Key, ok bool) {
 	return key, true
 }
 
-// checkBatch checks every operation of a transaction.
 func (g *guard) checkBatch(body []byte, contentType string) *refusal {
 	for part := range parts(bytes.NewReader(body), contentType) {
 		for inner := range parts(part, part.Header.Get("Content-Type")) {
@@ -283,7 +280,6 @@ func parts(body io.Reader, contentType string) iter.Seq[*multipart.Part] {
 	}
 }
 
-// readOperation reads one operation of a transaction: a request in a part.
 func readOperation(part io.Reader, prefix string) (operation, bool) {
 	r := bufio.NewReader(part)
 	line, err := r.ReadString('\n')
@@ -307,7 +303,7 @@ func readOperation(part io.Reader, prefix string) (operation, bool) {
 		}
 		name, value, header := strings.Cut(strings.TrimSpace(line), ":")
 		if !header {
-			break // the empty line before the body
+			break // before the body
 		}
 		switch http.CanonicalHeaderKey(name) {
 		case "If-Match":

@@ -26,23 +26,19 @@ const (
 
 // IssuerOptions are the options of NewIssuer; nil is the same as the zero value.
 type IssuerOptions struct {
-	// RenewBefore is the minimum remaining lifetime of a token from the cache (default a quarter of its lifetime). An
-	// issuer does not cache tokens whose lifetime is RenewBefore or less.
+	// RenewBefore is the least remaining lifetime of a cached token (default a quarter of its lifetime). Tokens that live no longer are not cached.
 	RenewBefore time.Duration
-	// MaxAge is how long an issuer hands out a cached token before it calls grants again. Unless grants fails, a
-	// user's rights are at most this outdated. By default an issuer hands out a token until RenewBefore before its
-	// expiry, and a token without an expiry of its own for DefaultMaxAge (15 minutes).
+	// MaxAge is how long a cached token is handed out before grants is called again, and so how outdated a user's rights can be unless grants
+	// fails. The default is until RenewBefore, or DefaultMaxAge (15 minutes) for a token without an expiry of its own.
 	MaxAge time.Duration
-	// Capacity is the number of users whose tokens are cached (default DefaultCapacity, 10,000). The least recently used
-	// token is dropped first.
+	// Capacity is the number of users whose tokens are cached, least recently used out first (default DefaultCapacity, 10,000).
 	Capacity int
 	// Timeout limits one call of grants (default DefaultTimeout, 30 s).
 	Timeout time.Duration
 }
 
-// Issuer hands out tokens to users. It caches one token for each user until IssuerOptions.RenewBefore or MaxAge.
-// Concurrent calls of Token for one user share one call of grants, the function given to NewIssuer. An Issuer uses
-// the signer's clock. It is safe for concurrent use.
+// Issuer hands out tokens to users, and caches one for each until IssuerOptions.RenewBefore or MaxAge. Concurrent calls for one user share one call
+// of grants. It uses the signer's clock, and is safe for concurrent use.
 type Issuer struct {
 	signer  *Signer
 	grants  func(ctx context.Context, user string) (Grant, error)
@@ -50,15 +46,14 @@ type Issuer struct {
 
 	mu      sync.Mutex
 	users   map[string]*list.Element
-	order   *list.List // of *issued, the most recently used first
+	order   *list.List // of *issued, most recently used first
 	flights map[string]*flight
 }
 
-// issued is the cached token of a user.
 type issued struct {
 	user  string
 	token Token
-	until time.Time // handed out until this time
+	until time.Time
 }
 
 // flight is a call of grants in progress.
@@ -66,14 +61,12 @@ type flight struct {
 	done   chan struct{}
 	token  Token
 	err    error
-	forget bool // return the result to the waiting callers, but do not cache it
+	forget bool // return the result, but do not cache it
 }
 
-// NewIssuer returns an issuer of tokens for the Grants that grants returns. grants gets a user name that the caller
-// has verified, and may look up the user's rights. If grants returns tables.ErrDenied, Token returns that error, and
-// the issuer drops the user's cached token. After any other error of grants, Token returns the cached token until it
-// expires; if there is none, or it has no expiry, Token returns the error. The context of grants has the values of
-// the first caller's context, and ends only after IssuerOptions.Timeout.
+// NewIssuer returns an issuer of tokens for what grants returns. grants gets a user name that the caller has verified. If it returns
+// tables.ErrDenied, Token returns that, and the cached token is dropped. After another error Token returns the cached token until it expires;
+// without one, or without an expiry, the error. Its context has the values of the first caller's, and ends only after IssuerOptions.Timeout.
 func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Grant, error), options *IssuerOptions) (*Issuer, error) {
 	if signer == nil || grants == nil {
 		return nil, errs.Wiringf("NewIssuer", "", "the signer or grants is nil; both are needed")
@@ -125,8 +118,7 @@ func (i *Issuer) lookUp(ctx context.Context, user string) *flight {
 	return f
 }
 
-// fly calls grants and gives the result to all waiting callers. It runs in a goroutine of its own, so that it goes on if the first caller
-// gives up.
+// fly calls grants for all waiting callers, in its own goroutine, so that it goes on if the first caller gives up.
 func (i *Issuer) fly(ctx context.Context, user string, f *flight) {
 	ctx, cancel := context.WithTimeout(ctx, i.options.Timeout)
 	defer cancel()
@@ -150,8 +142,7 @@ func (i *Issuer) fly(ctx context.Context, user string, f *flight) {
 	}
 }
 
-// issue makes a token. It turns a panic in grants into an error for this user, so that the panic does not end
-// the program.
+// issue turns a panic in grants into an error for this user.
 func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -165,7 +156,7 @@ func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error
 	return i.signer.Sign(grant)
 }
 
-// until returns when to renew a token. asked is when grants was called for it.
+// until returns when to renew a token that grants was asked for at the given time.
 func (i *Issuer) until(t Token, asked time.Time) time.Time {
 	age := i.options.MaxAge
 	if t.Expiry().IsZero() {
@@ -193,9 +184,8 @@ func (i *Issuer) drop(user string) {
 	}
 }
 
-// Forget drops the user's cached token, so that the next call of Token calls grants again; the result of a
-// call in progress is not cached. A token that was handed out stays valid until it expires or its policy is
-// revoked.
+// Forget drops the user's cached token, and does not cache the result of a call in progress. Tokens that were handed out stay valid until they
+// expire or their policy is revoked.
 func (i *Issuer) Forget(user string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -203,7 +193,7 @@ func (i *Issuer) Forget(user string) {
 	i.detach(user)
 }
 
-// ForgetAll does what Forget does, for all users.
+// ForgetAll is Forget for all users.
 func (i *Issuer) ForgetAll() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -214,7 +204,7 @@ func (i *Issuer) ForgetAll() {
 	}
 }
 
-// detach keeps the result of a call in progress from being cached and from callers that come later.
+// detach hides a call in progress from the cache and from later callers.
 func (i *Issuer) detach(user string) {
 	if f, ok := i.flights[user]; ok {
 		f.forget = true
@@ -235,5 +225,5 @@ func (i *Issuer) String() string { return "access.Issuer(" + i.signer.String() +
 // Format writes the text of String for every verb.
 func (i *Issuer) Format(f fmt.State, verb rune) { format(f, verb, i.String()) }
 
-// LogValue returns the text of String, for log/slog.
+// LogValue returns the text of String.
 func (i *Issuer) LogValue() slog.Value { return slog.StringValue(i.String()) }

@@ -25,8 +25,8 @@ const (
 	DefaultSettle = 6 * time.Second
 )
 
-// Policy is a stored access policy of a table: tokens that name it are valid as long as it exists. Permissions and
-// Expiry must be set in each token if the policy does not set them.
+// Policy is a stored access policy: tokens that name it are valid as long as it exists. Each token must set the Permissions and Expiry that the
+// policy does not set.
 type Policy struct {
 	ID            string
 	Permissions   Permission
@@ -35,25 +35,22 @@ type Policy struct {
 
 // PoliciesOptions are the options of NewPolicies; nil is the same as the zero value.
 type PoliciesOptions struct {
-	// UnsafeSettle is the time within which a write of the list of policies must arrive after the read on which it is
-	// based (default DefaultSettle, 6 s). All programs that change the policies of a table must use the same value;
-	// otherwise a revoked policy can come back. It is for tests.
+	// UnsafeSettle is the time within which a write of the list of policies must arrive after the read on which it is based (default DefaultSettle,
+	// 6 s). All programs that change the policies of a table must use the same value; otherwise a revoked policy can come back. It is for tests.
 	UnsafeSettle time.Duration
 }
 
-// Policies creates, lists and revokes the stored access policies of one table. Its requests need the account's key,
-// or a role that permits them. It is safe for concurrent use.
+// Policies creates, lists and revokes the stored access policies of one table, with the account's key or a role that permits it. It is safe for
+// concurrent use.
 //
-// The service stores the policies of a table as one list that can only be read and written whole, without an ETag. If two
-// programs changed it at once, one could write back a policy that the other has just revoked. Create and Revoke
-// therefore use an entry of the list as a lock; the package comment says what that guarantees.
+// The service stores the policies as one list without an ETag, so one program could write back a policy that another has just revoked: the package
+// comment says what the lock in the list guarantees.
 type Policies struct {
 	table  *tables.Table
 	settle time.Duration
 }
 
-// NewPolicies returns the policies of a table. It returns tables.ErrWiring for a nil table, or one with an illegal
-// name. It makes no request.
+// NewPolicies returns the policies of a table. It returns tables.ErrWiring for a nil table, or one with an illegal name. Requests: none.
 func NewPolicies(table *tables.Table, options *PoliciesOptions) (*Policies, error) {
 	if table == nil {
 		return nil, errs.Wiringf("NewPolicies", "", "the table is nil; make it with Account.Table")
@@ -86,9 +83,8 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 	return policies, nil
 }
 
-// Create adds a policy. It takes some seconds (PoliciesOptions.UnsafeSettle); the service may take 30 s more until it
-// accepts tokens with the policy. It returns tables.ErrExists if a policy has this ID, and tables.ErrTooLarge if
-// there are MaxPolicies. Requests: 4.
+// Create adds a policy, in some seconds (PoliciesOptions.UnsafeSettle); the service may accept tokens with it 30 s later. It returns
+// tables.ErrExists for an ID that exists, and tables.ErrTooLarge if there are MaxPolicies. Requests: 4.
 func (p *Policies) Create(ctx context.Context, added Policy) error {
 	const op = "Create"
 	if err := checkPolicy(added); err != nil {
@@ -113,9 +109,8 @@ func (p *Policies) Create(ctx context.Context, added Policy) error {
 	})
 }
 
-// Revoke removes a policy, and so revokes every token with this policy. The first write removes it; then
-// Revoke waits some seconds (PoliciesOptions.UnsafeSettle) to check that no concurrent change puts it back.
-// The service may accept the tokens for up to 30 seconds more. It returns tables.ErrNotFound if no policy has
+// Revoke removes a policy, and so revokes its tokens, with the first write; then it waits some seconds (PoliciesOptions.UnsafeSettle) to check that
+// no concurrent change puts it back. The service may accept the tokens for up to 30 seconds more. It returns tables.ErrNotFound if no policy has
 // this ID; after any other error, repeat the call. Requests: 4.
 func (p *Policies) Revoke(ctx context.Context, id string) error {
 	const op = "Revoke"
@@ -127,8 +122,7 @@ func (p *Policies) Revoke(ctx context.Context, id string) error {
 	}
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
-			// If there is a lock, another process may have removed the policy, but a concurrent write may still put it back: remove it
-			// again.
+			// Another process may have removed the policy, but with a lock in the list, a write may still put it back.
 			if list.index(id) < 0 && list.lock() == "" {
 				return p.failure(op, tables.ErrNotFound, "the table has no policy with this ID; List returns the existing ones")
 			}
@@ -155,7 +149,7 @@ func checkPolicy(p Policy) error {
 	return nil
 }
 
-// acl is the stored list. Entries that this package did not make are kept unchanged.
+// acl is the stored list. Foreign entries are kept.
 type acl []*aztables.SignedIdentifier
 
 func (l acl) index(id string) int {
@@ -206,8 +200,7 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 	if err != nil {
 		return nil, p.sdkFailure(op, err)
 	}
-	// For a response without a body, which was cut off, the SDK returns an empty list. Written back, that list would
-	// remove all policies.
+	// For a cut-off response without a body, the SDK returns an empty list: written back, it would remove all policies.
 	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
 		return nil, p.failure(op, tables.ErrGarbled, "the response has no list of policies; repeat the operation")
 	}
@@ -224,7 +217,6 @@ func (p *Policies) failure(op string, kind error, what string) error {
 	return &tables.Error{Op: op, Table: p.table.Name(), Kind: kind, Err: errors.New(what)}
 }
 
-// sdkFailure makes a tables.Error of an error of the SDK.
 func (p *Policies) sdkFailure(op string, err error) *tables.Error {
 	e := core.ServiceError(op, p.table.Name(), err)
 	if errors.Is(e.Kind, tables.ErrNotFound) {

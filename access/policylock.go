@@ -17,39 +17,35 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Fischer's mutual exclusion algorithm serializes the changes of the list of policies; it needs no conditional writes. A process that reads
-// a list without a lock writes the list with its own lock, waits until every write that is based on an older reading has arrived, and reads
-// the list again. If its lock is still there, the process holds it: no other process writes.
+// Fischer's mutual exclusion algorithm serializes the changes of the list, without conditional writes. A process that reads a list without a lock
+// writes its own lock, waits until every write based on an older reading has arrived, and reads again. If its lock is still there, no other process
+// writes.
 //
-// This needs three bounds, which package lease enforces for each attempt, including the SDK's retries: a list with a new lock arrives
-// within settle after the reading on which it is based; after it has written its lock, a process waits for settle before it reads; and it
-// writes nothing later than holdFactor times settle after it began. Only after that time do other processes remove the lock.
+// Package lease enforces the bounds for each attempt, including the SDK's retries: a list with a new lock arrives within settle after the reading
+// on which it is based; its writer waits for settle before it reads; and it writes nothing later than holdFactor times settle after it began, when
+// other processes may remove the lock.
 
 const (
-	// lockPrefix begins the id of an entry that is a lock.
 	lockPrefix = "_tpLock_"
 	// holdFactor is the lifetime of a lock, in units of settle, from when it was sent.
 	holdFactor = 6
-	// maxTries limits how often a change tries to acquire the lock and finish.
+	// maxTries limits the attempts to acquire the lock and finish.
 	maxTries = 20
-	// maxWaits limits how many consecutive times a change may find the lock held by another process.
+	// maxWaits limits how many consecutive times a change may find the lock held.
 	maxWaits = 400
 )
 
-// change is a change of the list.
 type change struct {
 	// refuse returns an error, before anything is written, if the change is not possible.
 	refuse func(acl) error
 	// holds reports whether the change has been made.
 	holds func(acl) bool
-	// early makes the part of the change that is written with the lock, before the process knows whether it holds the lock. apply makes
-	// the whole change.
+	// early is written with the lock, before the process knows whether it holds it. apply makes the whole change.
 	early, apply func(acl) acl
 }
 
 func isLock(s *aztables.SignedIdentifier) bool { return strings.HasPrefix(idOf(s), lockPrefix) }
 
-// lock returns the ID of the lock in the list, "" if there is none.
 func (l acl) lock() string {
 	if i := slices.IndexFunc(l, isLock); i >= 0 {
 		return idOf(l[i])
@@ -59,7 +55,7 @@ func (l acl) lock() string {
 
 func (l acl) withoutLocks() acl { return slices.DeleteFunc(slices.Clone(l), isLock) }
 
-// newLock returns an entry with which no token is valid, since it has expired. Azurite requires all three fields.
+// newLock returns an entry that has expired. Azurite requires all three fields.
 func newLock() *aztables.SignedIdentifier {
 	id, permission := lockPrefix+rand.Text(), Query.String()
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -67,7 +63,6 @@ func newLock() *aztables.SignedIdentifier {
 	return &aztables.SignedIdentifier{ID: &id, AccessPolicy: &aztables.AccessPolicy{Start: &start, Expiry: &expiry, Permission: &permission}}
 }
 
-// change makes a change under the lock.
 func (p *Policies) change(ctx context.Context, op string, c change) error {
 	for n := range maxTries {
 		since, list, err := p.awaitUnlocked(ctx, op)
@@ -75,7 +70,7 @@ func (p *Policies) change(ctx context.Context, op string, c change) error {
 			return err
 		}
 		if n > 0 && list.lock() == "" && c.holds(list) {
-			return nil // an earlier attempt has made the change, and its response was lost
+			return nil // by an earlier attempt, whose response was lost
 		}
 		if err := c.refuse(list); err != nil {
 			return err
@@ -90,8 +85,8 @@ func (p *Policies) change(ctx context.Context, op string, c change) error {
 	return p.failure(op, tables.ErrConflict, "other programs kept changing the policies; try again")
 }
 
-// awaitUnlocked reads the list until no other process holds the lock: it has no lock, or the same lock for so long that its holder may no
-// longer write. since is a time before the list was requested.
+// awaitUnlocked reads the list until it has no lock, or the same lock for so long that its holder may no longer write. since is before the list was
+// requested.
 func (p *Policies) awaitUnlocked(ctx context.Context, op string) (since time.Time, list acl, err error) {
 	var lock string
 	var seen time.Time
@@ -113,8 +108,7 @@ func (p *Policies) awaitUnlocked(ctx context.Context, op string) (since time.Tim
 	return since, nil, p.failure(op, tables.ErrConflict, "other programs kept changing the policies; try again")
 }
 
-// try tries to acquire the lock and to make the change. done is false if another process holds the lock, or ours has
-// expired.
+// try tries to acquire the lock and to make the change. done is false if another process holds the lock, or ours has expired.
 func (p *Policies) try(ctx context.Context, op string, c *change, since time.Time, list acl) (done bool, err error) {
 	lock, began := newLock(), time.Now()
 	result, err := p.write(ctx, op, since, p.settle, append(c.early(list.withoutLocks()), lock))
@@ -140,11 +134,10 @@ func (p *Policies) try(ctx context.Context, op string, c *change, since time.Tim
 	case result == unclear && !errors.Is(err, lease.ErrLost):
 		return false, err
 	}
-	return false, nil // another process holds the lock, or ours has expired
+	return false, nil // held by another process, or expired
 }
 
-// finish writes the list without the lock. If the response is lost, finish reads the list: if the lock is still there, the write was not
-// applied, and finish writes again.
+// finish writes the list without the lock. After a lost response it reads the list, and writes again if the lock is still there.
 func (p *Policies) finish(ctx context.Context, op string, began time.Time, list acl, lock string) (done bool, err error) {
 	for n := range maxTries {
 		result, err := p.write(ctx, op, began, holdFactor*p.settle, list)
@@ -164,24 +157,23 @@ func (p *Policies) finish(ctx context.Context, op string, began time.Time, list 
 		case readErr != nil:
 			return false, p.unknown(op, readErr)
 		case now.index(lock) < 0:
-			// The write was applied, or the lock has expired and another process has removed it. Policies.change reads which.
+			// Applied, or expired and removed by another process: change finds out.
 			return false, nil
 		}
 	}
 	return false, nil
 }
 
-// result is the outcome of a write.
 type result uint8
 
 const (
 	written result = iota
-	refused        // the service has refused the write
-	unsent         // the write was not sent, because the term was over
-	unclear        // the write may have been applied, or may still be
+	refused        // by the service
+	unsent         // the term was over
+	unclear        // it may have been applied, or may still be
 )
 
-// write sets the list by a request that is sent only within term from since.
+// write sets the list, within term from since.
 func (p *Policies) write(ctx context.Context, op string, since time.Time, term time.Duration, list acl) (result, error) {
 	l := lease.New(ctx, since, term)
 	defer l.End(context.Canceled)
@@ -201,7 +193,6 @@ func (p *Policies) write(ctx context.Context, op string, since time.Time, term t
 	return unclear, p.unknown(op, err)
 }
 
-// unknown returns err as an error with unknown outcome.
 func (p *Policies) unknown(op string, err error) error {
 	e := p.sdkFailure(op, err)
 	e.Kind = tables.ErrUnknownOutcome

@@ -7,27 +7,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 )
 
-// maxHeld limits the bytes of the packs that wait for those before and after them.
+// maxHeld limits the bytes of the packs that wait for others.
 const maxHeld = 8 << 20
 
-// bound is a range of keys; no chunk extends beyond its bound. If the base backup has a chunk for exactly this range,
-// the field base is that chunk's entry, and the backup stores a new chunk only if the rows differ.
+// bound is a range of keys beyond which no chunk extends. base is the base backup's chunk of exactly this range, if it has one: then a new chunk is
+// stored only if the rows differ.
 type bound struct {
 	at   rangescan.Range
 	base *entry
 }
 
-// pack holds the rows of a page. The lines are compressed, since several readers read far from each other, and most of what they have read
-// waits for what lies before and after it.
+// pack holds the rows of a page, compressed: readers are far apart, so most packs wait for what lies before and after.
 type pack struct {
 	lines []byte
 	rows  int
 	bytes int // of the lines before compression
 	times span
-	left  []rangescan.Key // keys of the rows that were left out
+	left  []rangescan.Key // keys of rows that were left out
 }
 
-// pack returns the rows of a page as a pack.
 func (c *codecs) pack(p *page) *pack {
 	all := make([]byte, 0, p.bytes)
 	for _, l := range p.lines {
@@ -40,7 +38,7 @@ func (c *codecs) pack(p *page) *pack {
 	return k
 }
 
-// held returns about how many bytes of memory the pack takes.
+// held returns about how much memory the pack takes.
 func (k *pack) held() int {
 	n := 256 + len(k.lines)
 	for _, key := range k.left {
@@ -49,18 +47,17 @@ func (k *pack) held() int {
 	return n
 }
 
-// piece holds the rows of a range, as they were read.
+// piece holds the rows of a range.
 type piece struct {
 	at    rangescan.Range
 	bound int
-	base  *entry // the bound's base, if the piece covers the whole bound
+	base  *entry // only if the piece covers the whole bound
 	packs []*pack
 	rows  int
 	bytes int // of the lines before compression
 	held  int
 }
 
-// left returns the keys of the rows that were left out.
 func (p *piece) left() []rangescan.Key {
 	var keys []rangescan.Key
 	for _, k := range p.packs {
@@ -69,7 +66,7 @@ func (p *piece) left() []rangescan.Key {
 	return keys
 }
 
-// assembly joins packs into pieces of about the size of a chunk. Several readers deliver them, in any order.
+// assembly joins packs, which come in any order, into pieces of about the size of a chunk.
 type assembly struct {
 	target int
 	bounds []bound
@@ -79,7 +76,6 @@ type assembly struct {
 	held int
 }
 
-// add adds a pack that holds all rows of a range.
 func (a *assembly) add(at rangescan.Range, k *pack) {
 	in, found := slices.BinarySearchFunc(a.bounds, at.From, func(b bound, from rangescan.Point) int { return b.at.From.Compare(from) })
 	if !found {
@@ -96,7 +92,7 @@ func (a *assembly) add(at rangescan.Range, k *pack) {
 	now = a.open[i]
 	b := &a.bounds[in]
 	if b.base != nil && now.bytes > int(b.base.Bytes)+a.target {
-		b.base = nil // the rows of the bound are already larger than the base's chunk, so they differ from it
+		b.base = nil // the rows are already larger than the base's chunk, so they differ
 	}
 	switch {
 	case b.base == nil && now.bytes >= a.target:
@@ -111,12 +107,12 @@ func (a *assembly) add(at rangescan.Range, k *pack) {
 				largest = i
 			}
 		}
-		a.bounds[a.open[largest].bound].base = nil // a piece of the bound is stored before the rest was read, so the bound is no longer compared with the base's chunk
+		a.bounds[a.open[largest].bound].base = nil // a piece is stored before the rest was read, so the bound is no longer compared with the base's chunk
 		a.release(largest)
 	}
 }
 
-// join merges a piece with the next one if they touch and lie in one bound.
+// join merges a piece with the next one if they touch in one bound.
 func (a *assembly) join(i int) bool {
 	if i+1 >= len(a.open) {
 		return false
@@ -131,7 +127,6 @@ func (a *assembly) join(i int) bool {
 	return true
 }
 
-// release passes a piece to flush.
 func (a *assembly) release(i int) {
 	p := a.open[i]
 	a.open = slices.Delete(a.open, i, i+1)
@@ -139,19 +134,16 @@ func (a *assembly) release(i int) {
 	a.flush(p)
 }
 
-// close passes all remaining pieces to flush.
 func (a *assembly) close() {
 	for len(a.open) > 0 {
 		a.release(0)
 	}
 }
 
-// same reports whether two ends of ranges are equal.
 func same(a, b *rangescan.Point) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Compare(*b) == 0
 }
 
-// appendRange adds a range, unless it is empty.
 func appendRange(all []bound, r rangescan.Range, base *entry) []bound {
 	if r.To != nil && r.From.Compare(*r.To) >= 0 {
 		return all
@@ -159,8 +151,7 @@ func appendRange(all []bound, r rangescan.Range, base *entry) []bound {
 	return append(all, bound{r, base})
 }
 
-// without returns the parts of bounds that no entry of the table covers. If an entry covers a part of a bound, the rest has no base, since
-// the base's chunk is for the whole bound.
+// without returns the parts of bounds that no entry of the table covers. A partly covered bound loses its base.
 func without(all []bound, entries []entry, table int) []bound {
 	var done []entry
 	for _, e := range entries {

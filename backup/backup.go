@@ -26,28 +26,23 @@ import (
 )
 
 const (
-	// storers is the number of blobs, or of chunks to read, that are processed concurrently.
+	// storers limits concurrent blobs, and concurrent chunks to read.
 	storers = 4
-	// tableStorers is the number of chunks of a table that are compressed and stored concurrently. Each takes memory for its lines.
+	// tableStorers limits the chunks of a table in work: each takes memory for its lines.
 	tableStorers = 2
 )
 
-// Backup backs up tables under a new name: if the vault already has a complete or unfinished backup of that
-// name, Backup returns tables.ErrExists. Manifest, Verify and Restore see the backup only after Backup has
-// returned nil. Backup reads each chunk back after it has stored it. For a table on Azure Cosmos DB it
-// returns tables.ErrWiring.
+// Backup backs up tables under a new name. It returns tables.ErrExists if the vault has a complete or unfinished backup of that name, and
+// tables.ErrWiring for a table on Azure Cosmos DB. It reads each chunk back after it has stored it. Only after Backup has returned nil do Manifest,
+// Verify and Restore see the backup. It is not a snapshot: see the package comment.
 //
-// Every finished chunk is recorded in the vault. With Options.Resume, an interrupted backup continues after
-// the recorded chunks, however old the token is; after a crash, Unfinished returns the token. A backup that
-// runs concurrently with writers is not a snapshot: see the package comment.
+// With Options.Resume, an interrupted backup continues after the chunks that the vault has recorded, however old the token is; after a crash,
+// Unfinished returns the token. A row that Restore could not write is left out, and passed to Options.Found with the reason: see LeftOut.
 //
-// Backup leaves out a row that Restore could not write, and passes it to Options.Found with the reason: see LeftOut.
+// Report.Read counts the rows that this run has read: Unchanged in chunks that Options.Base already has, Written in new chunks.
 //
-// Report.Read counts the rows that this run has read. Of these, Unchanged counts the rows in chunks that the
-// backup Options.Base already has, and Written the rows in new chunks.
-//
-// Requests, without those for Options.Blobs: 1 for each 1,000 rows; if the vault is a container, 4 for each chunk of
-// about Options.ChunkBytes, and 5 more.
+// Requests, without those for Options.Blobs: 1 for each 1,000 rows; if the vault is a container, 4 for each chunk of about Options.ChunkBytes, and
+// 5 more.
 func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, options *Options) (_ tables.Report, err error) {
 	o, err := options.checked(opBackup)
 	if err == nil {
@@ -84,7 +79,6 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	return b.end(err == nil).Report, err
 }
 
-// backing is one backup.
 type backing struct {
 	*run
 	vault   *Vault
@@ -94,7 +88,7 @@ type backing struct {
 	base    *contents // nil for none
 	read    int       // bytes of the journal that were read
 
-	number  atomic.Int64 // number of the last entry in the journal
+	number  atomic.Int64 // of the last entry in the journal
 	entries []entry      // under run.mu
 	blobs   []blobEntry  // under run.mu
 }
@@ -107,8 +101,8 @@ func (b *backing) all(ctx context.Context) error {
 	if complete, err := b.begin(ctx); complete || err != nil {
 		return err
 	}
-	// Save the blobs twice. Before the tables: a writer may delete a blob after a row that names it was saved. After the tables: a saved row
-	// may name a blob that is newer than the first listing.
+	// A writer may delete a blob after a row that names it was saved, and a saved row may name a blob that is newer than the first listing: save
+	// the blobs before and after the tables.
 	if err := b.saveBlobs(ctx); err != nil {
 		return err
 	}
@@ -123,8 +117,7 @@ func (b *backing) all(ctx context.Context) error {
 	return b.finish(ctx)
 }
 
-// begin writes the header of the journal, or reads the journal of the run that this one resumes. complete means that this earlier run has
-// written the manifest.
+// begin starts or resumes a journal. complete means that the earlier run has written the manifest.
 func (b *backing) begin(ctx context.Context) (complete bool, err error) {
 	resumed, err := parseToken(b.run, func(run string) bool { return run != "" })
 	if err != nil {
@@ -159,7 +152,7 @@ func (b *backing) begin(ctx context.Context) (complete bool, err error) {
 	return false, err
 }
 
-// taken returns an error if another complete backup has the name. complete means that the run to resume has written the manifest.
+// taken returns an error if another complete backup has the name. complete is as for begin.
 func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err error) {
 	c, err := b.vault.read(ctx, b.op, b.name)
 	switch {
@@ -169,7 +162,7 @@ func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err
 		if err := b.leftBefore(c.entries); err != nil {
 			return false, err
 		}
-		_ = b.vault.objects.clear(ctx, journalName(b.name)) // an earlier run wrote the manifest and then died before it removed the journal
+		_ = b.vault.objects.clear(ctx, journalName(b.name)) // of a run that died after it wrote the manifest
 		return true, nil
 	case err == nil || errors.Is(err, tables.ErrGarbled):
 		return false, &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrExists, Err: errors.New("the vault has a backup of this name; choose another name")}
@@ -177,7 +170,6 @@ func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err
 	return false, err
 }
 
-// table backs up what the journal does not have of a table.
 func (b *backing) table(ctx context.Context, index int) error {
 	group, storing := errgroup.WithContext(ctx)
 	group.SetLimit(tableStorers)
@@ -204,13 +196,12 @@ func (b *backing) table(ctx context.Context, index int) error {
 		a.close()
 	}
 	if err := group.Wait(); err != nil {
-		return err // if the scan has failed, too, this error is the cause
+		return err // if the scan has failed, too, this is the cause
 	}
 	return failed
 }
 
-// bounds returns the ranges of a table that the journal does not cover, in the order of their keys. With a base,
-// these are the ranges of the base's chunks and the ranges between them.
+// bounds returns the ranges of a table that the journal lacks, in order: those of the base's chunks, if any, and those between them.
 func (b *backing) bounds(index int) []bound {
 	var all []bound
 	ofBase := -1
@@ -238,7 +229,6 @@ func (b *backing) bounds(index int) []bound {
 	return without(all, b.entries, index)
 }
 
-// store stores the rows of a piece in one chunk, or several if they are many.
 func (b *backing) store(ctx context.Context, table int, p *piece) error {
 	if p.base != nil {
 		if unchanged, err := b.keep(ctx, table, p); unchanged || err != nil {
@@ -286,7 +276,7 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 	return b.put(ctx, e, next)
 }
 
-// put stores the lines of an entry, if there are any, as a chunk, and records the entry in the journal.
+// put stores the lines of an entry, if any, and then records the entry.
 func (b *backing) put(ctx context.Context, e entry, lines *chunk) (err error) {
 	if e.Rows > 0 {
 		stored, err := lines.end(&e)
@@ -303,8 +293,8 @@ func (b *backing) put(ctx context.Context, e entry, lines *chunk) (err error) {
 	})
 }
 
-// keep records the base's chunk in the journal if it has the rows of the piece. unchanged is false if it has other rows or is damaged; then
-// the caller stores the rows.
+// keep records the base's chunk if it has the rows of the piece; else, or if the chunk is damaged, unchanged is false and the caller stores the
+// rows.
 func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool, err error) {
 	if int64(p.rows) != p.base.Rows {
 		return false, nil
@@ -320,7 +310,7 @@ func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool
 	if hex.EncodeToString(all.Sum(nil)) != p.base.Lines {
 		return false, nil
 	}
-	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // the chunk may be damaged, and the base's manifest forged
+	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // it may be damaged, and the base's manifest forged
 		return false, ctx.Err()
 	}
 	e := *p.base
@@ -336,7 +326,6 @@ func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool
 	})
 }
 
-// finish writes the manifest, which makes the backup complete, and removes the journal.
 func (b *backing) finish(ctx context.Context) error {
 	slices.SortFunc(b.entries, func(x, y entry) int {
 		return cmp.Or(cmp.Compare(x.Table, y.Table), x.At.From.Compare(y.At.From))
@@ -366,7 +355,7 @@ func (b *backing) finish(ctx context.Context) error {
 		}
 		m.entries = append(m.entries, e)
 	}
-	keys := map[int]int{} // number of keys of rows that were left out, by table
+	keys := map[int]int{} // number of left out keys, by table
 	for i := range m.entries {
 		e := &m.entries[i]
 		e.Keys = e.Keys[:min(len(e.Keys), maxLeft-keys[e.Table])]
@@ -383,7 +372,7 @@ func (b *backing) finish(ctx context.Context) error {
 	if err := b.vault.create(ctx, b.op, manifestName(b.name), sealed); err != nil {
 		return err
 	}
-	// The manifest has made the backup complete, and a journal beside it is harmless: ignore an error of its removal.
+	// The backup is complete, and a journal beside it is harmless: ignore an error.
 	_ = b.vault.objects.clear(ctx, journalName(b.name))
 	return nil
 }

@@ -31,43 +31,40 @@ import (
 type BlobSet struct {
 	// Name names the set in the backup. It follows the same rule as the name of a backup.
 	Name string
-	// Container is a client of blobstorage.Container. For Restore, the container must exist; it can be another one than that of Backup.
+	// Container is a client of blobstorage.Container. Restore can use another one than Backup; it must exist.
 	Container *container.Client
-	// Prefix is the beginning of the blobs' names, without the slash after it: Options.Prefix of largeentities, by default the names of
-	// table and property with a slash between them. Rows name their blobs, so Restore needs the same Prefix as Backup.
+	// Prefix begins the blobs' names, without the slash after it: Options.Prefix of largeentities, by default table/property. Rows name their
+	// blobs, so Restore needs the Prefix of Backup.
 	Prefix string
-	// Table is the table whose rows name the blobs. Restore sets the metadata tphome, which names the account and the
-	// table, to this table in each blob that has this metadata.
+	// Table is the table whose rows name the blobs. Restore sets a blob's metadata tphome, which names account and table, to it.
 	Table *tables.Table
 }
 
-// blobEntry is one blob of a backup. Its content is in the chunks of its parts.
 type blobEntry struct {
 	Set   int               `json:"i"`           // index in header.Blobs
-	Name  string            `json:"k"`           // the part of the name after the prefix and the slash
-	ETag  string            `json:"e"`           // the ETag that the blob had when it was read
+	Name  string            `json:"k"`           // after the prefix and the slash
+	ETag  string            `json:"e"`           // when it was read
 	Type  string            `json:"y,omitempty"` // Content-Type
 	Meta  map[string]string `json:"m,omitempty"` // names in lower case
 	Parts []blobPart        `json:"p,omitempty"`
 }
 
-// blobPart is a part of the content of a blob, in one chunk.
 type blobPart struct {
 	Bytes  int64  `json:"b"`
-	Sum    string `json:"h"` // SHA-256 of the content
+	Sum    string `json:"h"` // SHA-256
 	Stored int64  `json:"s"`
 	Chunk  string `json:"c"`
 }
 
 const (
 	blobPartBytes = 8 << 20
-	maxBlobParts  = 25_000 // parts of one blob: 195 GiB; the limit also keeps an entry of the journal small
+	maxBlobParts  = 25_000 // of one blob: 195 GiB; also keeps an entry of the journal small
 	maxMetadata   = 8 << 10
 )
 
 var metadataName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// check returns an error for an entry that Backup cannot have written.
+// check refuses an entry that Backup cannot have written.
 func (e *blobEntry) check(sets int) error {
 	if e.Set < 0 || e.Set >= sets || len(e.Parts) > maxBlobParts {
 		return fmt.Errorf("a blob is in set %d, counted from 0, of %d, or its %d parts are too many", e.Set, sets, len(e.Parts))
@@ -110,7 +107,7 @@ func checkBlobs(op string, sets []BlobSet) error {
 	return nil
 }
 
-// saveBlobs stores the blobs of all sets, except those that the journal already has in their current version.
+// saveBlobs stores the blobs whose current version the journal lacks.
 func (b *backing) saveBlobs(ctx context.Context) error {
 	type version struct {
 		set        int
@@ -161,11 +158,10 @@ func (b *backing) saveBlobs(ctx context.Context) error {
 	return nil
 }
 
-// unquoted removes the quotes of an ETag: the header of a response has them, a listing does not.
+// unquoted removes the quotes, which an ETag has in a response and not in a listing.
 func unquoted(etag *azcore.ETag) string { return strings.Trim(string(*etag), `"`) }
 
-// intact reports whether the vault has all parts of a blob of the base, undamaged. It does not read the blob itself:
-// the blob still has the ETag that the base's manifest records, so its content is that of these parts.
+// intact reports whether the vault has all parts of a blob of the base. The blob's ETag is that of the base's manifest, so it need not be read.
 func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	for _, p := range e.Parts {
 		if _, err := b.vault.part(ctx, b.op, p); err != nil {
@@ -175,8 +171,8 @@ func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	return true
 }
 
-// saveBlob stores the current content of a blob, which can be newer than the listed one. If a writer overwrites the blob during the read,
-// saveBlob starts again. gone means that the blob was deleted after it was listed.
+// saveBlob stores the current content of a blob, which can be newer than the listed one, and starts again if a writer overwrites it meanwhile. gone
+// means that it was deleted.
 func (b *backing) saveBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bool, err error) {
 	listed := *e
 	for round := range maxRounds {
@@ -195,7 +191,6 @@ func (b *backing) saveBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone b
 
 var errOverwritten = errors.New("the blob was overwritten while it was read")
 
-// tryBlob is one attempt of saveBlob.
 func (b *backing) tryBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bool, err error) {
 	answer, err := s.Container.NewBlobClient(s.Prefix+"/"+e.Name).DownloadStream(ctx, nil)
 	if err != nil {
@@ -240,7 +235,7 @@ func (b *backing) tryBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bo
 		e.Parts = append(e.Parts, p)
 	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		if err = ofBlob(err); errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound) { // the connection broke, and the blob no longer has the ETag under which the SDK reads on
+		if err = ofBlob(err); errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound) { // the connection broke, and the SDK reads on under an ETag that is no longer current
 			return false, errOverwritten
 		}
 		return false, b.vault.failed(b.op, s.Name, err)
@@ -254,7 +249,7 @@ func (b *backing) tryBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bo
 	return false, nil
 }
 
-// newestBlobs returns the blobs of the journal, sorted. If a blob was recorded several times, it returns the last record.
+// newestBlobs returns the last record of each blob, sorted.
 func newestBlobs(all []blobEntry) []blobEntry {
 	byName := func(a, b blobEntry) int { return cmp.Or(cmp.Compare(a.Set, b.Set), strings.Compare(a.Name, b.Name)) }
 	sorted := slices.Clone(all)
@@ -263,12 +258,11 @@ func newestBlobs(all []blobEntry) []blobEntry {
 	return slices.CompactFunc(sorted, func(a, b blobEntry) bool { return byName(a, b) == 0 })
 }
 
-// part reads a part of a blob and checks it. Requests: 1.
+// part reads and checks a part of a blob. Requests: 1.
 func (v *Vault) part(ctx context.Context, op string, p blobPart) ([]byte, error) {
 	return v.lines(ctx, op, &entry{Bytes: p.Bytes, Lines: p.Sum, Stored: p.Stored, Chunk: p.Chunk})
 }
 
-// restoreBlobs writes the blobs of the sets that the options name.
 func (x *restoring) restoreBlobs(ctx context.Context, c *contents) error {
 	for _, s := range x.options.Blobs {
 		set := slices.Index(c.Blobs, s.Name)
@@ -288,8 +282,8 @@ func (x *restoring) restoreBlobs(ctx context.Context, c *contents) error {
 	return nil
 }
 
-// restoreBlob writes one blob, unless it exists with the same content or the options forbid the write. If the write
-// returns an error, restoreBlob reads the blob to find out whether it was written.
+// restoreBlob writes one blob, unless it exists with the same content or the options forbid it. After an error of the write, it reads the blob to
+// find out.
 func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) error {
 	meta := map[string]*string{}
 	for name, value := range e.Meta {
@@ -340,7 +334,7 @@ func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) er
 	return nil
 }
 
-// sameBlob reads a blob and reports whether it exists, and whether it has the content and metadata that Restore would write.
+// sameBlob reports whether a blob exists, and whether it has the content and metadata that Restore would write.
 func (x *restoring) sameBlob(ctx context.Context, s BlobSet, name string, e *blobEntry, meta map[string]*string) (there, same bool, err error) {
 	answer, err := s.Container.NewBlobClient(name).DownloadStream(ctx, nil)
 	if err != nil {
@@ -366,9 +360,9 @@ func (x *restoring) sameBlob(ctx context.Context, s BlobSet, name string, e *blo
 	}
 	for _, p := range e.Parts {
 		content := make([]byte, p.Bytes)
-		if _, err := io.ReadFull(body, content); err != nil { // not the end of the blob, whose length is known
+		if _, err := io.ReadFull(body, content); err != nil { // the length is known, so this is not the end
 			if err = ofBlob(err); errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrExists) {
-				return true, false, nil // the blob was deleted or overwritten meanwhile
+				return true, false, nil // deleted or overwritten meanwhile
 			}
 			return true, false, x.vault.failed(x.op, s.Name, err)
 		}

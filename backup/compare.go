@@ -18,11 +18,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Compare compares the rows of two tables, including the library's own properties but not ETag and Timestamp, and
-// gives each row that differs to Options.Found. It takes index copies in other partitions as Copy writes them, whatever their marks. Report.Read counts the rows of the first table, Rows those of both,
-// Findings the differences. A comparison that runs concurrently with writers is not a snapshot: it may report a row
-// that changes meanwhile. Compare returns tables.ErrWiring if a table is on Azure Cosmos DB, which returns rows in no
-// order.
+// Compare compares the rows of two tables, with the library's own properties but not ETag and Timestamp, and gives each difference to
+// Options.Found. Index copies in other partitions count as Copy writes them, whatever their marks. Report.Read counts the rows of the first table,
+// Rows those of both, Findings the differences. It is not a snapshot: a row that changes meanwhile may be reported. Compare returns
+// tables.ErrWiring for a table on Azure Cosmos DB, which returns rows in no order.
 //
 // Requests: 1 for each 1,000 rows of each table, and up to 3 more for each page of the first table.
 func Compare(ctx context.Context, first, second *tables.Table, options *Options) (_ tables.Report, err error) {
@@ -63,8 +62,7 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 	return r.end(true).Report, nil
 }
 
-// readRange yields the rows of a range, page by page, in the order of their keys. It yields an error once, as the last element. Requests: 1
-// for each 1,000 rows, up to 2 more.
+// readRange yields the rows of a range, page by page, in order, and at most one error, at the end. Requests: 1 for each 1,000 rows, up to 2 more.
 func readRange(ctx context.Context, table *tables.Table, at rangescan.Range) iter.Seq2[*page, error] {
 	return func(yield func(*page, error) bool) {
 		for p, err := range scanLines(table, []rangescan.Range{at}, 1, asCopied).Pages(ctx, tablescan.State{}) {
@@ -75,7 +73,7 @@ func readRange(ctx context.Context, table *tables.Table, at rangescan.Range) ite
 	}
 }
 
-// compare compares lines, in the order of their keys, with the rows of a table in the same range.
+// compare compares lines with the rows of a table in the same range.
 func (r *run) compare(ctx context.Context, lines []line, second *tables.Table, at rangescan.Range) error {
 	var differ []Difference
 	add := func(kind DifferenceKind, key rangescan.Key, names []string) {
@@ -112,7 +110,6 @@ func (r *run) compare(ctx context.Context, lines []line, second *tables.Table, a
 	return r.found(differ...)
 }
 
-// before reports whether a row comes before another in the order of a table.
 func before(a, b rangescan.Key) bool {
 	if c := compoundkey.Compare(a.Partition, b.Partition); c != 0 {
 		return c < 0
@@ -120,11 +117,10 @@ func before(a, b rangescan.Key) bool {
 	return compoundkey.Compare(a.Row, b.Row) < 0
 }
 
-// Verify reads all of a backup and checks the checksum of the manifest, and for every chunk its checksum and
-// the number, order and range of its rows. Options.Found gets each damaged chunk, and each file that cannot
-// be read. If there is one, or the manifest is damaged, Verify returns tables.ErrGarbled, and the error names
-// the first damaged object. Report.Read counts the rows of undamaged chunks that Restore can write, Report.Failed
-// the rows that Backup has left out and those that Restore would leave out, which Found gets, too.
+// Verify reads all of a backup and checks the manifest, and for every chunk its checksum and the number, order and range of its rows. Options.Found
+// gets each damaged chunk, and each file that cannot be read. Then, or if the manifest is damaged, it returns tables.ErrGarbled, which names the
+// first damaged object. Report.Read counts the rows of undamaged chunks that Restore can write, Report.Failed those that Backup has left out or
+// Restore would leave out; Found gets the latter, too.
 //
 // Requests: 1 for the manifest and 1 for each chunk if the vault is a container.
 func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (tables.Report, error) {
@@ -184,7 +180,7 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 	return r.end(true).Report, first
 }
 
-// verify checks a chunk of a table, and returns the number of rows that Restore can write.
+// verify checks a chunk, and counts the rows that Restore can write.
 func (r *run) verify(ctx context.Context, v *Vault, table string, e *entry) (n int64, err error) {
 	lines, err := v.lines(ctx, opVerify, e)
 	if err != nil {
@@ -200,12 +196,11 @@ func (r *run) verify(ctx context.Context, v *Vault, table string, e *entry) (n i
 	return n, err
 }
 
-// Compare compares a table of a backup with an existing table, as the function Compare does with two tables;
-// the backup is the first of the two. If the backup has only some partitions, or a range of keys, and Options
-// select more, Compare returns tables.ErrInvalid.
+// Compare compares a table of a backup with an existing table, as the function Compare does; the backup is the first. It returns tables.ErrInvalid
+// if Options select rows that are outside of a partial backup.
 //
-// Requests: 1 for each 1,000 rows of the table, and up to 3 more for each chunk; if the vault is a container, also 1
-// for the manifest and 1 for each chunk.
+// Requests: 1 for each 1,000 rows of the table, and up to 3 more for each chunk; if the vault is a container, also 1 for the manifest and 1 for
+// each chunk.
 func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ tables.Report, err error) {
 	o, err := options.checked(opCompare)
 	if err == nil {
@@ -245,13 +240,11 @@ func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.
 	return r.parts(ctx, v, parts, from, table)
 }
 
-// part is the part of an entry that a Compare of a backup reads.
 type part struct {
 	*entry
 	at rangescan.Range
 }
 
-// intersection returns the range that two overlapping ranges have in common.
 func intersection(a, b rangescan.Range) rangescan.Range {
 	if b.From.Compare(a.From) > 0 {
 		a.From = b.From
@@ -262,8 +255,8 @@ func intersection(a, b rangescan.Range) rangescan.Range {
 	return a
 }
 
-// parts compares parts of a backup with a table, several concurrently, from the given one on. The token is the number of the first part that
-// is not done; parts after it may be done, too, and are compared again.
+// parts compares parts of a backup with a table, several concurrently. The token is the number of the first part that is not done; later ones may
+// be done, too, and are compared again.
 func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table *tables.Table) (tables.Report, error) {
 	done := intervals{}
 	if from > 0 {

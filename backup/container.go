@@ -20,17 +20,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// blobs stores objects as blobs below a prefix.
 type blobs struct {
 	container *container.Client
 	prefix    string
 }
 
-// maxPrefix limits the prefix of a vault, so that the names of its blobs are legal.
 const maxPrefix = 256
 
-// OpenContainer returns the vault in the blobs of a container whose names begin with prefix and a slash, or in the
-// whole container for "". The container must exist. OpenContainer makes no request.
+// OpenContainer returns the vault in the blobs of an existing container whose names begin with prefix and a slash, or in the whole container for
+// "". Requests: none.
 func OpenContainer(c *container.Client, prefix string) (*Vault, error) {
 	const op = "OpenContainer"
 	if c == nil {
@@ -51,7 +49,6 @@ func OpenContainer(c *container.Client, prefix string) (*Vault, error) {
 	return &Vault{objects: blobs{c, prefix}, where: where}, nil
 }
 
-// ofBlob converts the error of a request about a blob.
 func ofBlob(err error) error {
 	switch {
 	case err == nil:
@@ -63,7 +60,7 @@ func ofBlob(err error) error {
 	}
 	e := core.Failure(err)
 	if errors.Is(e.Kind, tables.ErrGarbled) {
-		e.Kind = tables.ErrUnavailable // ErrGarbled would say that the object is damaged, and a response that cannot be understood does not show that
+		e.Kind = tables.ErrUnavailable // ErrGarbled would say that the object is damaged
 	}
 	return e
 }
@@ -128,7 +125,7 @@ func (b blobs) clear(ctx context.Context, prefix string) error {
 		}
 		return ofBlob(err)
 	}
-	// Delete the last name last: it is the header of the journal, with which Unfinished finds the other objects after a crash.
+	// The last is the header of the journal, with which Unfinished finds the others after a crash.
 	last := len(names) - 1
 	if err := each(ctx, storers, last, remove); err != nil || last < 0 {
 		return err

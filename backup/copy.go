@@ -22,18 +22,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Copy copies the rows of a table into another table, of any account, with all properties unchanged,
-// including the library's own; only index copies in other partitions are marked: see the package comment. The
-// destination must exist. There the rows get new ETags and Timestamps. Existing rows are treated as
-// Options.Existing says. A copy that runs concurrently with writers is not a snapshot.
+// Copy copies the rows of a table into an existing table, of any account, with all properties unchanged but for the marks of index copies: see the
+// package comment. Existing rows are treated as Options.Existing says. It is not a snapshot. It can be repeated, with or without Resume: rows that
+// are there already count as Unchanged, or are written again with ReplaceExisting.
 //
-// Copy can be repeated, with or without Resume: rows that are in the destination already count as Unchanged, or are written again with
-// ReplaceExisting.
-//
-// Requests: 1 for each 1,000 rows that are read, and 1 for each transaction of up to 100 rows of a partition. If a
-// row exists or a response is lost, usually up to 2 more for that transaction. If the destination then has over 1,000
-// rows between the transaction's first and last key, up to 5 more, and 1 for each row that these requests do not
-// find.
+// Requests: 1 for each 1,000 rows that are read, and 1 for each transaction of up to 100 rows of a partition. If a row exists or a response is
+// lost, usually up to 2 more for that transaction. If the destination then has over 1,000 rows between the transaction's first and last key, up to
+// 5 more, and 1 for each row that these requests do not find.
 func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Result, err error) {
 	o, err := options.checked(opCopy)
 	if err == nil {
@@ -95,15 +90,13 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	return r.end(true), nil
 }
 
-// copied is a page of rows to write.
 type copied struct {
 	writes  []tablerow.Row
 	outside int64
-	left    []Difference // the rows that cannot be copied
+	left    []Difference // rows that cannot be copied
 }
 
-// usable returns an error for a table to which no request can be made and, with ordered, for a table whose
-// rows the service returns in no order.
+// usable refuses a table to which no request can be made and, with ordered, one whose rows come in no order.
 func usable(op string, ordered bool, all ...*tables.Table) error {
 	for _, t := range all {
 		if t == nil {
@@ -119,44 +112,39 @@ func usable(op string, ordered bool, all ...*tables.Table) error {
 	return nil
 }
 
-// nameOf returns a name that identifies the table and its account.
 func nameOf(t *tables.Table) string {
 	return t.Account().Endpoints().Table + "/" + strings.ToLower(t.Name())
 }
 
 const (
-	// maxTransaction limits the estimated size of a transaction in bytes.
+	// maxTransaction limits the estimated bytes of a transaction.
 	maxTransaction = tables.MaxTransactionSize - 64<<10
-	// operationOverhead is what an operation adds to a transaction besides its row: headers, boundaries and the account's address.
+	// operationOverhead is what an operation adds besides its row: headers, boundaries and the account's address.
 	operationOverhead = 1024
-	// maxRounds limits how often a transaction is sent, or a blob is read, if concurrent writers or lost responses
-	// interfere.
+	// maxRounds limits the attempts for a transaction or a blob if writers or lost responses interfere.
 	maxRounds = 8
-	// maxLook limits how many pages writer.there reads to find the rows of a transaction.
+	// maxLook limits the pages that writer.there reads.
 	maxLook = 4
 )
 
-// writer writes rows into a table.
 type writer struct {
 	*run
 	table *tables.Table
 }
 
-// row returns the write of a row that was read and, if it must be, marked.
 func (w *writer) row(row *tablerow.Row) tablerow.Row {
 	verb := wire.VerbInsert
 	if w.options.Existing == ReplaceExisting {
-		verb = wire.VerbReplace // without an ETag, a replace inserts the row or overwrites any version
+		verb = wire.VerbReplace // without an ETag, it inserts the row or overwrites any version
 	}
 	return tablerow.Row{Verb: verb, Key: row.Key, Properties: slices.Clone(row.Properties), Plain: true}
 }
 
-// byKey compares writes by their keys.
 func byKey(a, b tablerow.Row) int {
 	return cmp.Or(compoundkey.Compare(a.Key.Partition, b.Key.Partition), compoundkey.Compare(a.Key.Row, b.Key.Row))
 }
 
-// transactions splits writes, which are in the order of their keys, into transactions.
+// transactions splits sorted writes into transactions.
 func transactions(all []tablerow.Row) iter.Seq[[]tablerow.Row] {
 	return func(yield func([]tablerow.Row) bool) {
 		var line []byte
@@ -183,7 +171,7 @@ func transactions(all []tablerow.Row) iter.Seq[[]tablerow.Row] {
 var ofContent = []string{"EntityTooLarge", "PropertyValueTooLarge", "TooManyProperties", "KeyValueTooLarge", "PropertyNameInvalid", "PropertyNameTooLong",
 	"InvalidValueType", "OutOfRangeInput", "PropertiesNeedValue", "DuplicatePropertiesSpecified", "InvalidInput", "RequestBodyTooLarge"}
 
-// refusedRow returns the index of the one of n writes whose row the service has refused for its content, and why; or -1.
+// refusedRow returns the index of the write that the service has refused for its content, and why; or -1.
 func refusedRow(err error, n int) (at int, why error) {
 	e, ok := errors.AsType[*tables.Error](err)
 	if !ok || !slices.Contains(ofContent, e.Code) || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) {
@@ -195,11 +183,11 @@ func refusedRow(err error, n int) (at int, why error) {
 	return at, fmt.Errorf("the service refuses the row with the code %s; correct it with the program that wrote it", e.Code)
 }
 
-// commit writes the rows of one transaction. If a response is lost, commit reads the rows: a row that exists with the same content counts as
-// written. A row that the service refuses for its content is left out, and costs one more request.
+// commit writes the rows of one transaction. After a lost response it reads the rows: one with the same content counts as written. A row that the
+// service refuses for its content is left out, for one more request.
 //
-// Requests: 1. If a row exists or the response is lost: 1 for each 1,000 rows of the destination between the first and the last key, at
-// most 4; then 1 for each row not found by these; and 1 for the remaining writes.
+// Requests: 1. If a row exists or the response is lost: 1 for each 1,000 rows of the destination between the first and the last key, at most 4;
+// then 1 for each row not found by these; and 1 for the remaining writes.
 func (w *writer) commit(ctx context.Context, writes []tablerow.Row) (err error) {
 	for round := range maxRounds {
 		if round > 0 || w.options.DryRun {
@@ -236,7 +224,7 @@ func (w *writer) commit(ctx context.Context, writes []tablerow.Row) (err error) 
 		switch {
 		case !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome):
 			return err
-		case ctx.Err() != nil: // the next run will find out which rows exist
+		case ctx.Err() != nil: // the next run finds out which rows exist
 			return &tables.Error{Op: w.op, Table: w.table.Name(), Err: ctx.Err()}
 		}
 		w.count(func(r *Result) { r.Conflicts++ })
@@ -244,7 +232,7 @@ func (w *writer) commit(ctx context.Context, writes []tablerow.Row) (err error) 
 	return err
 }
 
-// left reads the destination and returns the writes that are still to be sent.
+// left returns the writes that are still to be sent.
 func (w *writer) left(ctx context.Context, writes []tablerow.Row) ([]tablerow.Row, error) {
 	there, err := w.there(ctx, writes)
 	if err != nil {
@@ -288,9 +276,8 @@ func (w *writer) left(ctx context.Context, writes []tablerow.Row) ([]tablerow.Ro
 	return left, w.found(differ...)
 }
 
-// there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that
-// cannot be read has a nil line. If the destination has many other rows between these keys, it reads each row with a
-// request of its own.
+// there returns the destination's lines under the keys of writes, by row key; nil for a row that cannot be read. If many other rows lie between, it
+// reads each row by itself.
 func (w *writer) there(ctx context.Context, writes []tablerow.Row) (map[string][]byte, error) {
 	wanted := make(map[string]bool, len(writes))
 	for i := range writes {

@@ -17,10 +17,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// folder stores objects as files. All access goes through an os.Root, so that neither a name nor a symbolic link leads out of it.
+// folder stores objects as files, through an os.Root, so that no name or symbolic link leads out of it.
 type folder struct{ root *os.Root }
 
-// OpenFolder returns the vault in a folder, which it creates if it does not exist. Close the vault after use.
+// OpenFolder returns the vault in a folder, which it creates if it is missing. Close the vault after use.
 func OpenFolder(name string) (*Vault, error) {
 	const op = "OpenFolder"
 	if name == "" {
@@ -36,7 +36,6 @@ func OpenFolder(name string) (*Vault, error) {
 	return nil, &tables.Error{Op: op, Kind: kindOfFile(err), Err: err}
 }
 
-// kindOfFile returns the kind of a tables.Error for an error of the file system.
 func kindOfFile(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -51,8 +50,7 @@ func kindOfFile(err error) error {
 	return tables.ErrUnavailable
 }
 
-// notOfVault are the errors for a path with something that no vault has there: a file in place of a folder or the reverse, a loop of
-// symbolic links, a socket.
+// notOfVault are the errors for what no vault has: a file in place of a folder or the reverse, a loop of symbolic links, a socket.
 var notOfVault = []error{syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENXIO}
 
 func ofFile(err error) error {
@@ -62,14 +60,13 @@ func ofFile(err error) error {
 	return &tables.Error{Kind: kindOfFile(err), Err: err}
 }
 
-// unreadableFile reports whether an error concerns one file only. Verify then continues with the others.
+// unreadableFile reports whether an error concerns one file only, so that Verify continues.
 func unreadableFile(err error) bool {
 	_, ok := errors.AsType[*fs.PathError](err)
 	return ok && !errors.Is(err, fs.ErrClosed)
 }
 
-// open opens a file or a folder for reading, without waiting: otherwise a named pipe blocks until another process opens its other end,
-// whatever the context says.
+// open opens for reading without waiting: a named pipe would block until another process opens its other end, whatever the context says.
 func (f folder) open(name string) (*os.File, error) {
 	return f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
@@ -87,7 +84,7 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	switch {
 	case err != nil:
 		return nil, ofFile(err)
-	case !info.Mode().IsRegular(): // reading a pipe would block, and a device has no end
+	case !info.Mode().IsRegular(): // a pipe would block, and a device has no end
 		return nil, &tables.Error{Kind: tables.ErrGarbled, Err: errors.New("the path is not a regular file; remove it, or restore the file of the vault")}
 	case info.Size() > limit:
 		return nil, errTooLong
@@ -99,7 +96,7 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	return content, nil
 }
 
-// put writes the file under a temporary name and then renames it, so that after a crash no incomplete file has the final name.
+// put writes a temporary file and renames it, so that no incomplete file gets the final name.
 func (f folder) put(ctx context.Context, name string, content []byte, create bool) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -148,8 +145,8 @@ func (f folder) put(ctx context.Context, name string, content []byte, create boo
 	return ofFile(err)
 }
 
-// reserve takes the name on a file system without links: it creates an empty file, which the caller replaces with the complete one. If two
-// processes call it, one gets fs.ErrExist. A process that dies before it has replaced the file leaves it empty.
+// reserve takes the name on a file system without links, by an empty file that the caller replaces. Of two processes, one gets fs.ErrExist. A crash
+// leaves the file empty.
 func (f folder) reserve(name string) error {
 	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -158,8 +155,8 @@ func (f folder) reserve(name string) error {
 	return file.Close()
 }
 
-// sync makes the names of the files in a folder durable; the Sync of a file does that only on some systems. It ignores errors, since some
-// systems cannot sync a folder.
+// sync makes the names in a folder durable, which the Sync of a file does only on some systems. It ignores errors: some systems cannot sync a
+// folder.
 func (f folder) sync(name string) {
 	if dir, err := f.open(name); err == nil {
 		_ = dir.Sync()
@@ -167,7 +164,7 @@ func (f folder) sync(name string) {
 	}
 }
 
-// temporaryPrefix begins the names of files that are being written. No object has such a name.
+// temporaryPrefix begins the names of files that are being written, and of no object.
 const temporaryPrefix = ".tmp-"
 
 func (f folder) list(ctx context.Context, prefix string) iter.Seq2[string, error] {
@@ -202,13 +199,13 @@ func (f folder) list(ctx context.Context, prefix string) iter.Seq2[string, error
 	}
 }
 
-// clear removes the files below the prefix, and the temporary files that killed processes have left there.
+// clear also removes temporary files that killed processes have left there.
 func (f folder) clear(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for name, err := range f.list(ctx, prefix) {
-		if err == nil && !strings.HasSuffix(name, "/"+begunName) { // RemoveAll deletes the journal's header last: with it, Unfinished finds the other files after a crash
+		if err == nil && !strings.HasSuffix(name, "/"+begunName) { // the journal's header goes last: with it, Unfinished finds the other files after a crash
 			err = f.root.Remove(name)
 		}
 		if err != nil {

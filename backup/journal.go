@@ -13,8 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Unfinished returns the token with which Options.Resume continues an interrupted backup, or "" if the vault has no unfinished backup of
-// the name. A complete backup whose journal is still there also has a token: Backup with that token removes the journal. Requests: 2.
+// Unfinished returns the token with which Options.Resume continues a backup, or "" if it is not there or complete. A complete backup whose journal
+// is still there has a token, too: Backup with it removes the journal. Requests: 2.
 func (v *Vault) Unfinished(ctx context.Context, backup string) (string, error) {
 	const op = "Unfinished"
 	if err := checkName(op, "the backup", backup); err != nil {
@@ -31,7 +31,7 @@ func (v *Vault) Unfinished(ctx context.Context, backup string) (string, error) {
 	return continuation.Encode(token[string]{tokenVersion, h.Print, h.Run}), nil
 }
 
-// begun reads the header of a journal, or returns nil if there is none.
+// begun reads the header of a journal; nil if there is none.
 func (v *Vault) begun(ctx context.Context, op, backup string) (*header, error) {
 	name := journalName(backup) + begunName
 	sealed, err := v.objects.get(ctx, name, maxEntry)
@@ -52,12 +52,10 @@ func (v *Vault) begun(ctx context.Context, op, backup string) (*header, error) {
 	return h, nil
 }
 
-// remember puts the token of the run into the report.
 func (b *backing) remember() {
 	b.count(func(r *Result) { r.Resume = encodeToken(b.run, b.journal.Run) })
 }
 
-// resume reads the journal of the earlier run, so that this one skips what the journal has.
 func (b *backing) resume(ctx context.Context, run string) error {
 	h, err := b.vault.begun(ctx, b.op, b.name)
 	switch {
@@ -79,10 +77,9 @@ func (b *backing) resume(ctx context.Context, run string) error {
 			return damaged(b.op, journalName(b.name), "the journal has more than %d objects", maxLines)
 		}
 	}
-	slices.Sort(names) // if a blob has two entries, the later one counts
+	slices.Sort(names) // of two entries of a blob, the later counts
 	for _, name := range names {
-		// Entries are stored concurrently, so after a crash a number can be missing although a higher one exists. The range of the missing
-		// entry is read again.
+		// Entries are stored concurrently: after a crash a lower number can be missing. Its range is read again.
 		n, err := strconv.Atoi(strings.TrimPrefix(name, journalName(b.name)))
 		if err != nil || name != entryName(b.name, n) {
 			continue
@@ -111,7 +108,6 @@ func (b *backing) leftBefore(entries []entry) error {
 
 var errLeftBefore = errors.New("an earlier run of the backup has left out the row")
 
-// journaled is one object of the journal: an entry, or a blob.
 type journaled struct {
 	*entry
 	Blob *blobEntry `json:"blob,omitempty"`
@@ -162,7 +158,6 @@ func (b *backing) record(ctx context.Context, j journaled, done func(*Result)) e
 	return err
 }
 
-// recordBlob adds a blob to the journal.
 func (b *backing) recordBlob(ctx context.Context, e blobEntry) error {
 	return b.record(ctx, journaled{Blob: &e}, func(*Result) { b.blobs = append(b.blobs, e) })
 }

@@ -17,39 +17,35 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Manifest describes the contents of a backup. It is untrusted input, like every object of a backup: anybody
-// who can write to the vault can write any manifest.
+// Manifest describes a backup. It is untrusted: anybody who can write to the vault can write any manifest.
 type Manifest struct {
-	Name   string    // the backup's name, as the caller gave it
-	Base   string    // name of the earlier backup in Options.Base, "" for none
-	Began  time.Time // by the program's clock; for a resumed backup, when its first run began
+	Name   string    // as the caller gave it
+	Base   string    // Options.Base, "" for none
+	Began  time.Time // by the program's clock; of the first run
 	Ended  time.Time
 	Tables []TableSummary
 	Blobs  []BlobSummary
 
-	// Partitions, From and Before are copied from the Options of Backup. The backup has only the rows that they select.
+	// Partitions, From and Before are those of Options: only the rows that they select are in the backup.
 	Partitions   []string
 	From, Before tables.Key
 }
 
-// BlobSummary is one BlobSet in a backup.
 type BlobSummary struct {
 	Name          string
 	Blobs         int
-	Bytes, Stored int64 // size of the blobs' contents, and of their chunks
+	Bytes, Stored int64 // contents, and their chunks
 }
 
-// TableSummary is one table in a backup.
 type TableSummary struct {
 	Name   string
 	Rows   int64
 	Chunks int
 	Bytes  int64 // of the rows as JSON
-	Stored int64 // size of the chunks, which several backups may share
-	// First and Last are the earliest and the latest Timestamp of the rows, zero without rows.
+	Stored int64 // of the chunks, which several backups may share
+	// First and Last are the earliest and the latest Timestamp, zero without rows.
 	First, Last time.Time
-	// LeftOut is the number of rows that Backup has left out of the backup. LeftOutKeys has the keys of the first 100
-	// of these rows.
+	// LeftOut counts the rows that Backup has left out; LeftOutKeys has the keys of the first 100.
 	LeftOut     int64
 	LeftOutKeys []tables.Key
 }
@@ -57,29 +53,28 @@ type TableSummary struct {
 const (
 	formatVersion = 1
 	magic         = "tablepatterns backup 1 "
-	// maxManifest limits the size of a manifest, and maxLines the number of its lines. They are enough for about a million chunks.
+	// maxManifest limits the bytes, and maxLines the lines, of a manifest: enough for about a million chunks.
 	maxManifest = 512 << 20
 	maxLines    = 2 << 20
-	// maxLeft limits how many keys of left out rows an entry of the journal holds, and how many a manifest holds for a table.
+	// maxLeft limits the keys of left out rows in an entry of the journal, and for a table of a manifest.
 	maxLeft = 100
-	// maxEntry limits the size of an entry of the journal and of a line of a manifest, and maxObjects the JSON objects in it: an object of
-	// a few bytes of text takes much more memory than its text.
+	// maxEntry limits the bytes of an entry or line, and maxObjects its JSON objects: a small object takes much more memory than its text.
 	maxEntry   = 8 << 20
 	maxObjects = 4 * maxBlobParts
-	// minLine is the size in bytes of the shortest line: that of a row with empty keys and no properties.
+	// minLine is a row with empty keys and no properties.
 	minLine = 32
-	// maxLine exceeds the size of the largest line: a row of 1 MiB whose characters are all escaped.
+	// maxLine exceeds a row of 1 MiB whose characters are all escaped.
 	maxLine = 8 << 20
-	// maxDecoded limits the size of a chunk before compression, maxStored its stored size.
+	// maxDecoded limits a chunk before compression, maxStored after it.
 	maxDecoded = maxChunk + maxLine
 	maxStored  = maxDecoded + 1<<20
 )
 
-// header is the first line of a manifest, and the content of the first object of a journal.
+// header is the first line of a manifest, and the first object of a journal.
 type header struct {
 	Version int       `json:"v"`
 	Run     string    `json:"run"`
-	Print   string    `json:"q"` // fingerprint of tables and options
+	Print   string    `json:"q"` // of tables and options
 	Tables  []string  `json:"tables"`
 	Base    string    `json:"base,omitempty"`
 	Began   time.Time `json:"began"`
@@ -87,19 +82,18 @@ type header struct {
 	Entries int       `json:"entries,omitempty"`
 	Blobs   []string  `json:"blobs,omitempty"` // names of the sets
 
-	Partitions []string      `json:"partitions,omitzero"` // copied from the options, like From and Before
+	Partitions []string      `json:"partitions,omitzero"` // as From and Before, of the options
 	From       rangescan.Key `json:"from,omitzero"`
 	Before     rangescan.Key `json:"before,omitzero"`
 }
 
-// ranges returns the ranges of each table that the backup has, in the order of their keys.
 func (h *header) ranges() []rangescan.Range {
 	all := (&Options{Partitions: h.Partitions, From: tables.Key(h.From), Before: tables.Key(h.Before)}).ranges()
 	slices.SortFunc(all, func(a, b rangescan.Range) int { return a.From.Compare(b.From) })
 	return all
 }
 
-// has returns an error unless the backup contains the wanted ranges completely.
+// has refuses ranges that the backup does not contain completely.
 func (h *header) has(op string, wanted []rangescan.Range) error {
 	mine := h.ranges()
 	for _, r := range wanted {
@@ -110,7 +104,7 @@ func (h *header) has(op string, wanted []rangescan.Range) error {
 	return nil
 }
 
-// complete reports whether the entries cover the ranges of each table without a gap.
+// complete reports whether the entries cover the ranges without a gap.
 func (c *contents) complete() bool {
 	i := 0
 	ranges := c.ranges()
@@ -132,27 +126,25 @@ func (c *contents) complete() bool {
 	return i == len(c.entries)
 }
 
-// entry is one chunk of a backup, or a range without rows.
 type entry struct {
-	Table  int             `json:"i"`           // index in header.Tables
-	At     rangescan.Range `json:"k"`           // all rows of the range are in the chunk
-	Rows   int64           `json:"n"`           // rows in the chunk
+	Table  int             `json:"i"` // index in header.Tables
+	At     rangescan.Range `json:"k"` // with all its rows
+	Rows   int64           `json:"n"`
 	Bytes  int64           `json:"b,omitempty"` // of the lines
-	Lines  string          `json:"h,omitempty"` // SHA-256 of the lines
-	Stored int64           `json:"s,omitempty"` // bytes of the chunk
-	Chunk  string          `json:"c,omitempty"` // SHA-256 of the chunk, which is its name
+	Lines  string          `json:"h,omitempty"` // SHA-256
+	Stored int64           `json:"s,omitempty"` // of the chunk
+	Chunk  string          `json:"c,omitempty"` // SHA-256 and name of the chunk
 	Times  span            `json:"t,omitzero"`
-	Left   int64           `json:"l,omitempty"` // rows of the range that were left out
-	Keys   []rangescan.Key `json:"x,omitempty"` // keys of the first of these rows
+	Left   int64           `json:"l,omitempty"` // rows that were left out
+	Keys   []rangescan.Key `json:"x,omitempty"` // of the first of these
 }
 
-// leave adds rows that were left out to the entry: their number, and the keys of the first maxLeft.
 func (e *entry) leave(count int64, keys ...rangescan.Key) {
 	e.Left += count
 	e.Keys = append(slices.Clip(e.Keys), keys[:min(len(keys), maxLeft-len(e.Keys))]...)
 }
 
-// check returns an error for an entry that Backup cannot have written.
+// check refuses an entry that Backup cannot have written.
 func (e *entry) check(count int) error {
 	switch {
 	case e.Table < 0 || e.Table >= count:
@@ -173,12 +165,12 @@ func (e *entry) check(count int) error {
 	return nil
 }
 
-// seal returns the text with its checksum before it.
+// seal puts the checksum before a text.
 func seal(text []byte) []byte {
 	return slices.Concat([]byte(magic), []byte(sum(text)), []byte("\n"), text)
 }
 
-// unseal removes the checksum from a sealed text. It returns an error if the checksum is wrong.
+// unseal checks and removes it.
 func unseal(sealed []byte) ([]byte, error) {
 	first, text, ok := bytes.Cut(sealed, []byte("\n"))
 	checksum, begins := strings.CutPrefix(string(first), magic)
@@ -191,15 +183,13 @@ func unseal(sealed []byte) ([]byte, error) {
 	return text, nil
 }
 
-// contents is a whole manifest.
 type contents struct {
 	header
 	entries []entry     // in the order of tables and keys
 	blobs   []blobEntry // in the order of sets and names
 }
 
-// encode returns the stored form of the manifest: the checksum, the header, the entries and the blobs, each on a
-// line.
+// encode returns the manifest with its checksum: the header, the entries and the blobs, each on a line.
 func (c *contents) encode() ([]byte, error) {
 	var text bytes.Buffer
 	c.Entries = len(c.entries)
@@ -221,7 +211,7 @@ func (c *contents) encode() ([]byte, error) {
 	return seal(text.Bytes()), nil
 }
 
-// checkLines returns an error for a text that would take much more memory than itself when it is decoded.
+// checkLines refuses a text that would take much more memory when decoded.
 func checkLines(text []byte) error {
 	n := 0
 	for line := range bytes.Lines(text) {
@@ -235,7 +225,7 @@ func checkLines(text []byte) error {
 	return nil
 }
 
-// decodeManifest decodes a manifest, and returns an error for one that Backup cannot have written.
+// decodeManifest refuses a manifest that Backup cannot have written.
 func decodeManifest(sealed []byte) (*contents, error) {
 	text, err := unseal(sealed)
 	if err != nil {
@@ -297,7 +287,7 @@ func decodeManifest(sealed []byte) (*contents, error) {
 	return c, nil
 }
 
-// order compares entries by table and range. It returns a negative number if a lies completely before b.
+// order is negative if a lies completely before b.
 func order(a, b *entry) int {
 	if c := cmp.Compare(a.Table, b.Table); c != 0 {
 		return c
@@ -308,7 +298,6 @@ func order(a, b *entry) int {
 	return -1
 }
 
-// read reads the manifest of a backup. Requests: 1.
 func (v *Vault) read(ctx context.Context, op, backup string) (*contents, error) {
 	if err := checkName(op, "the backup", backup); err != nil {
 		return nil, err
@@ -331,12 +320,10 @@ func (v *Vault) read(ctx context.Context, op, backup string) (*contents, error) 
 	return c, nil
 }
 
-// table returns the index of a table in the backup, -1 if the backup does not have it.
 func (c *contents) table(name string) int {
 	return slices.IndexFunc(c.Tables, func(t string) bool { return strings.EqualFold(t, name) })
 }
 
-// of returns the entries of the table with this index, and none for -1 or without a backup.
 func (c *contents) of(table int) []*entry {
 	var all []*entry
 	if c == nil || table < 0 {
@@ -350,8 +337,8 @@ func (c *contents) of(table int) []*entry {
 	return all
 }
 
-// Manifest reads the manifest of a complete backup. It returns tables.ErrNotFound for a backup that does not
-// exist or is not complete, and tables.ErrGarbled for a damaged manifest. Requests: 1.
+// Manifest reads the manifest of a complete backup. It returns tables.ErrNotFound if there is none, and tables.ErrGarbled for a damaged one.
+// Requests: 1.
 func (v *Vault) Manifest(ctx context.Context, backup string) (*Manifest, error) {
 	c, err := v.read(ctx, "Manifest", backup)
 	if err != nil {

@@ -24,70 +24,61 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Existing says what Copy and Restore do with a row if the destination has a row with the same key and other
-// content. A row with the same content counts as copied already, in Report.Unchanged, so that a job can be
-// repeated; ReplaceExisting writes it again.
+// Existing says what Copy and Restore do with a row whose key exists with other content. A row with the same content counts as Unchanged, so that a
+// job can be repeated; ReplaceExisting writes it again.
 type Existing uint8
 
 // The values of Existing.
 const (
-	// RefuseExisting ends the job with tables.ErrExists, whose Key names the row. Other rows may have been written.
+	// RefuseExisting ends the job with tables.ErrExists and the row's Key. Other rows may have been written.
 	RefuseExisting Existing = iota
-	// SkipExisting does not change the existing row, counts it in Report.Unchanged and Report.Findings and
-	// gives it to Options.Found.
+	// SkipExisting leaves the existing row, counts it in Report.Unchanged and Report.Findings, and gives it to Options.Found.
 	SkipExisting
 	// ReplaceExisting overwrites the existing row, whatever its version and content, and counts it in Report.Written.
 	ReplaceExisting
 )
 
-// Options are the options of all jobs of this package; nil is the same as the zero value. A job returns tables.ErrWiring if a field is set
-// that it does not use.
+// Options are the options of all jobs; nil is the same as the zero value. A job returns tables.ErrWiring for a field that it does not use.
 type Options struct {
-	// Partitions are the partitions to process; nil is all of them.
+	// Partitions are the partitions to process (default all).
 	Partitions []string
-	// From and Before limit the job to the rows at or after From and before Before, in the order of partition key and row key. The zero Key
-	// is no limit. Partitions together with From or Before causes tables.ErrWiring.
+	// From and Before limit the job to the rows from From and before Before, in the order of partition key and row key; the zero Key is no limit.
+	// With Partitions they cause tables.ErrWiring.
 	From, Before tables.Key
-	// Concurrency is the maximum number of requests in flight that read a source, and also of those that write to a table (default 8 each).
-	// On Azure Cosmos DB a table is read by one request at a time. Jobs with blobs process 4 blobs at a time. Verify does not use it, and
-	// reads 4 chunks or blobs at a time.
+	// Concurrency limits the requests that read a source, and those that write to a table (default 8 each). A table on Azure Cosmos DB is read by
+	// one request at a time; blobs, and the chunks of Verify, 4 at a time.
 	Concurrency int
-	// RowsPerSecond limits how many rows the job reads and writes in tables in a second, on average (default 0: no limit), to
-	// leave the throughput of the tables to other programs.
+	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit).
 	RowsPerSecond int
-	// Existing says what happens to rows that exist with other content (default RefuseExisting). Only Copy and Restore use it.
+	// Existing is for rows that exist with other content (default RefuseExisting). Only Copy and Restore use it.
 	Existing Existing
-	// DryRun makes Copy and Restore read source and destination and report what they would do, without writing anything. Whatever Existing
-	// is, Found gets each row that exists with other content. Only Copy and Restore use it.
+	// DryRun makes Copy and Restore report what they would do without writing. Whatever Existing is, Found gets each row that exists with other
+	// content. Only Copy and Restore use it.
 	DryRun bool
-	// The job calls Found with each difference, one call at a time, and waits for it. If Found returns an error, the
-	// job ends with that error.
+	// Found gets each difference, one call at a time. Its error ends the job.
 	Found func(Difference) error
-	// The job calls Progress after each page or chunk, one call at a time, and waits for it.
+	// Progress is called after each page or chunk, one call at a time.
 	Progress func(tables.Report)
-	// Resume continues an earlier run: give the Report.Resume of that run's last report. A job returns
-	// tables.ErrInvalid for the token of a job with other tables, or with other options that determine which rows it
-	// reads. After a crash, Vault.Unfinished returns the token of a Backup. Found gets the differences after the
-	// token's position again. Verify does not use it.
+	// Resume continues an earlier run from its last Report.Resume; after a crash, Vault.Unfinished returns that of a Backup. tables.ErrInvalid
+	// means that the token is of other tables, or of options that select other rows. Found gets the differences after the token's position again.
+	// Verify does not use it.
 	Resume string
-	// Base is the name of an earlier backup in the same vault. Backup reads the rows of that backup's chunks again,
-	// and stores only the chunks whose rows differ. Only Backup uses it.
+	// Base is an earlier backup in the same vault: Backup reads all rows, and stores only chunks whose rows differ. Only Backup uses it.
 	Base string
-	// ChunkBytes is about how many bytes of rows, before compression, a chunk has: 1 KiB to 32 MiB (default 4 MiB). Only Backup uses it.
+	// ChunkBytes is about how many bytes of rows a chunk has before compression: 1 KiB to 32 MiB (default 4 MiB). Only Backup uses it.
 	ChunkBytes int
-	// Blobs are the sets of blobs to back up or to restore with the tables, such as those of large properties. A set is always processed as a
-	// whole: Partitions, From and Before do not apply to blobs. Only Backup and Restore use it.
+	// Blobs are the sets of blobs that belong to the tables, such as those of large properties; Partitions, From and Before do not apply to them.
+	// Only Backup and Restore use it.
 	Blobs []BlobSet
 }
 
 const (
-	defaultConcurrency = 8        // of Options.Concurrency
-	defaultChunk       = 4 << 20  // of Options.ChunkBytes
-	leastChunk         = 1 << 10  // of Options.ChunkBytes
-	maxChunk           = 32 << 20 // of Options.ChunkBytes
+	defaultConcurrency = 8
+	defaultChunk       = 4 << 20
+	leastChunk         = 1 << 10
+	maxChunk           = 32 << 20
 )
 
-// The names of the jobs, as errors and spans give them.
 const (
 	opCopy    = "Copy"
 	opCompare = "Compare"
@@ -96,7 +87,7 @@ const (
 	opVerify  = "Verify"
 )
 
-// unused returns an error if a field is set that the job does not use.
+// unused refuses a field that the job does not use.
 func (o *Options) unused(op string) error {
 	writes, backs := op == opCopy || op == opRestore, op == opBackup
 	for _, f := range []struct {
@@ -115,7 +106,6 @@ func (o *Options) unused(op string) error {
 	return nil
 }
 
-// checked returns the options of a job with defaults set, and rejects invalid ones.
 func (o *Options) checked(op string) (Options, error) {
 	var c Options
 	if o != nil {
@@ -152,7 +142,7 @@ func (o *Options) checked(op string) (Options, error) {
 	return c, nil
 }
 
-// ranges returns the ranges of keys that the job processes, in the order of keys.
+// ranges returns the ranges to process, in order.
 func (o *Options) ranges() []rangescan.Range {
 	if o.Partitions != nil {
 		return tablescan.Partitions(o.Partitions)
@@ -167,7 +157,7 @@ func (o *Options) ranges() []rangescan.Range {
 	return []rangescan.Range{all}
 }
 
-// scope identifies which rows the options select. A run can be resumed only with the same scope.
+// scope identifies which rows the options select: a run can be resumed only with the same.
 func (o *Options) scope() string { return fmt.Sprintf("%q %q %q", o.Partitions, o.From, o.Before) }
 
 // Result reports what Copy and Restore have done.
@@ -190,14 +180,13 @@ const (
 	Missing DifferenceKind = iota
 	// Additional: only the second table has the row.
 	Additional
-	// Different: both have the row, but not with the same properties; or a blob to restore exists with other content.
+	// Different: both have the row, with different properties; or a blob to restore exists with other content.
 	Different
-	// Damaged: an object of the backup is missing, or differs from the object that the backup has stored.
-	// Only Verify finds it.
+	// Damaged: an object of the backup is missing, or differs from what was stored. Only Verify finds it.
 	Damaged
-	// LeftOut: a row cannot be read as it is stored, since a value is damaged or a text has half of a surrogate pair, which no Go string can
-	// hold; or no table of the service stores such a row, as emulators do, for example one with a date before 1601. Copy, Backup, Restore
-	// and Verify count the row in Report.Failed; correct it with the program that wrote it. Compare leaves out only what cannot be read.
+	// LeftOut: a row cannot be read as it is stored, since a value is damaged or half of a surrogate pair, which no Go string can hold; or only an
+	// emulator stores such a row, for example a date before 1601. Copy, Backup, Restore and Verify count it in Report.Failed; correct it with the
+	// program that wrote it. Compare leaves out only what cannot be read.
 	LeftOut
 )
 
@@ -206,14 +195,13 @@ func (k DifferenceKind) String() string {
 	return [...]string{"missing", "additional", "different", "damaged", "left out"}[k]
 }
 
-// Difference is one row in which two tables differ, one damaged object of a backup, or one blob that Restore finds
-// with other content.
+// Difference is one row in which two tables differ, one damaged object, or one blob that Restore finds with other content.
 type Difference struct {
 	Kind       DifferenceKind
-	Table      string     // name of the second table, or the destination; for Damaged, the table in the backup; for a blob, its BlobSet
-	Key        tables.Key // key of the row; for Damaged, the first key that the object can contain
-	Properties []string   // for Different, the names of the properties that differ, sorted
-	Object     string     // for Damaged, the object's file or blob in the vault; for a blob that Restore finds, its name
+	Table      string     // the second table, or the destination; for Damaged, the table in the backup; for a blob, its BlobSet
+	Key        tables.Key // for Damaged, the first key that the object can contain
+	Properties []string   // for Different, the names, sorted
+	Object     string     // for Damaged, the file or blob in the vault; for a blob that Restore finds, its name
 	Err        error      // for Damaged and LeftOut, the cause
 }
 
@@ -232,7 +220,7 @@ func (d Difference) String() string {
 	if len(d.Properties) > 0 {
 		names := slices.Clone(d.Properties)
 		for i, name := range names {
-			if !edm.IsPlainName(name) { // on an emulator, another program can have written a name with control characters
+			if !edm.IsPlainName(name) { // on an emulator, another program can have written control characters
 				names[i] = strconv.Quote(name)
 			}
 		}
@@ -241,12 +229,12 @@ func (d Difference) String() string {
 	return text
 }
 
-// run holds what all jobs share: the counts, and a lock so that the calls of Found and Progress do not overlap.
+// run holds what all jobs share.
 type run struct {
 	op      string
 	options Options
 	signals *telemetry.Telemetry // nil for Verify, which has no account
-	print   string               // fingerprint of the options; only a run with the same fingerprint can resume this run
+	print   string               // only a run with the same fingerprint of the options can resume this run
 	began   time.Time
 
 	mu      sync.Mutex // guards result
@@ -261,14 +249,12 @@ func newRun(signals *telemetry.Telemetry, op string, options Options, format str
 	return r
 }
 
-// count changes the counts.
 func (r *run) count(change func(*Result)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.result)
 }
 
-// found counts differences and passes them to Options.Found.
 func (r *run) found(all ...Difference) error {
 	if len(all) == 0 {
 		return nil
@@ -286,7 +272,6 @@ func (r *run) found(all ...Difference) error {
 	return nil
 }
 
-// leaveOut counts and logs rows that are left out, and passes them to Options.Found.
 func (r *run) leaveOut(ctx context.Context, all ...Difference) error {
 	r.count(func(t *Result) { t.Failed += int64(len(all)) })
 	for _, d := range all {
@@ -296,7 +281,6 @@ func (r *run) leaveOut(ctx context.Context, all ...Difference) error {
 	return r.found(all...)
 }
 
-// progress changes the counts, and passes the report to Options.Progress.
 func (r *run) progress(change func(*Result)) {
 	r.calling.Lock()
 	defer r.calling.Unlock()
@@ -306,7 +290,7 @@ func (r *run) progress(change func(*Result)) {
 	}
 }
 
-// end returns the current result. For a complete run the result has no token.
+// end returns the result, without a token if the run is complete.
 func (r *run) end(complete bool) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -316,7 +300,6 @@ func (r *run) end(complete bool) Result {
 	return r.result
 }
 
-// token is the decoded form of Report.Resume.
 type token[P any] struct {
 	Version int    `json:"v"`
 	Run     string `json:"q"`
@@ -325,12 +308,10 @@ type token[P any] struct {
 
 const tokenVersion = 1
 
-// encodeToken returns the token for a position of a run.
 func encodeToken[P any](r *run, at P) string {
 	return continuation.Encode(token[P]{tokenVersion, r.print, at})
 }
 
-// parseToken decodes Options.Resume; for "" it returns the zero position.
 func parseToken[P any](r *run, valid func(P) bool) (at P, err error) {
 	if r.options.Resume == "" {
 		return at, nil
@@ -349,7 +330,7 @@ func parseToken[P any](r *run, valid func(P) bool) (at P, err error) {
 	return t.At, nil
 }
 
-// each calls a function for 0 to n-1, with a limited number of concurrent calls, and returns the first error.
+// each limits concurrent calls for 0 to n-1, and returns the first error.
 func each(ctx context.Context, concurrency, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)

@@ -19,30 +19,23 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Target says where Restore writes a table of a backup.
 type Target struct {
-	Name string        // name of the table in the backup
-	To   *tables.Table // an existing table, of any name and account
+	Name string        // of the table in the backup
+	To   *tables.Table // an existing table
 }
 
-// Restore writes tables of a backup into existing tables, with all properties as they were, including the
-// library's own: all rows, those of Options.Partitions, or those from Options.From up to Options.Before.
-// Only index copies in other partitions are marked: see the package comment. ETags and Timestamps are new. Existing rows are treated
-// as Options.Existing says; rows of the destination that the backup does not have stay unchanged. If the
-// backup has only some partitions, or a range of keys, and Options select more, Restore returns
-// tables.ErrInvalid.
+// Restore writes tables of a backup into existing tables, with all properties as they were but for the marks of index copies: see the package
+// comment. Existing rows are treated as Options.Existing says; other rows of the destination stay. It returns tables.ErrInvalid if Options select
+// rows that are outside of a partial backup. It can be repeated, with or without Resume: rows that are there already count as Unchanged, or are
+// written again with ReplaceExisting.
 //
-// Restore checks every chunk before it writes any of its rows; for a damaged chunk it returns tables.ErrGarbled, and
-// the error names the chunk. A row that no table can store, or that the destination's service refuses for its content,
-// is left out and passed to Options.Found: see LeftOut. Restore can be repeated, with or without Resume: rows that are in the destination
-// already count as Unchanged, or are written again with ReplaceExisting. Report.Estimate is the number of rows in the
-// chunks to read. Report.Failed is the number of rows in the chunks' ranges that Backup or this run has left out: see
-// TableSummary.LeftOut.
+// Every chunk is checked before any of its rows is written; tables.ErrGarbled names a damaged one. A row that no table can store, or that the
+// destination's service refuses for its content, is left out and passed to Options.Found: see LeftOut. Report.Estimate is the number of rows in the
+// chunks to read, Report.Failed those that Backup or this run has left out: see TableSummary.LeftOut.
 //
-// Requests, without those for Options.Blobs: 1 for each transaction of up to 100 rows of a partition; if the vault is
-// a container, also 1 for the manifest and 1 for each chunk. If a row exists or a response is lost, usually up to 2
-// more for that transaction. If the destination then has over 1,000 rows between the transaction's first and last
-// key, up to 5 more, and 1 for each row that these requests do not find.
+// Requests, without those for Options.Blobs: 1 for each transaction of up to 100 rows of a partition; if the vault is a container, also 1 for the
+// manifest and 1 for each chunk. If a row exists or a response is lost, usually up to 2 more for that transaction. If the destination then has over
+// 1,000 rows between the transaction's first and last key, up to 5 more, and 1 for each row that these requests do not find.
 func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, options *Options) (_ Result, err error) {
 	o, err := options.checked(opRestore)
 	if err != nil {
@@ -89,13 +82,13 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	if x.done, err = parseToken(x.run, x.valid); err != nil {
 		return Result{}, err
 	}
-	if err = x.restoreBlobs(ctx, c); err == nil { // restore the blobs before the rows that name them
+	if err = x.restoreBlobs(ctx, c); err == nil { // before the rows that name them
 		err = x.all(pace.With(ctx, o.RowsPerSecond))
 	}
 	return x.end(err == nil), err
 }
 
-// plan finds the chunks to restore. writers holds the writer of each table to restore, by the table's index in the backup.
+// plan finds the chunks to restore. writers has the tables to restore, by index in the backup.
 func (x *restoring) plan(c *contents, writers map[int]*writer) {
 	for i := range c.entries {
 		e := &c.entries[i]
@@ -111,18 +104,15 @@ func (x *restoring) plan(c *contents, writers map[int]*writer) {
 	}
 }
 
-// meet reports whether two ranges have keys in common.
 func meet(a, b rangescan.Range) bool {
 	return (a.To == nil || a.To.Compare(b.From) > 0) && (b.To == nil || b.To.Compare(a.From) > 0)
 }
 
-// task is one chunk to restore.
 type task struct {
 	*entry
 	to *writer
 }
 
-// restoring is one Restore.
 type restoring struct {
 	*run
 	vault *Vault
@@ -131,11 +121,9 @@ type restoring struct {
 	done intervals // under run.calling
 }
 
-// intervals holds the numbers of the finished tasks, as sorted intervals. An interval consists of its first task and
-// the task after its last one.
+// intervals holds the numbers of finished tasks as sorted pairs of the first and the task after the last.
 type intervals [][2]int
 
-// valid reports whether a position names only tasks of this run.
 func (x *restoring) valid(done intervals) bool {
 	last := -1
 	for _, d := range done {
@@ -147,12 +135,10 @@ func (x *restoring) valid(done intervals) bool {
 	return true
 }
 
-// has reports whether a task is done.
 func (d intervals) has(task int) bool {
 	return slices.ContainsFunc(d, func(i [2]int) bool { return i[0] <= task && task < i[1] })
 }
 
-// with returns the intervals after one more task has finished.
 func (d intervals) with(task int) intervals {
 	all := append(slices.Clone(d), [2]int{task, task + 1})
 	slices.SortFunc(all, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
@@ -167,7 +153,6 @@ func (d intervals) with(task int) intervals {
 	return joined
 }
 
-// loaded is a chunk that was read.
 type loaded struct {
 	index   int
 	writes  []tablerow.Row
@@ -176,15 +161,14 @@ type loaded struct {
 	err     error
 }
 
-// all reads the chunks in order and writes their rows, with up to Concurrency transactions at once. Meanwhile it reads and decompresses the
-// next chunk.
+// all writes the chunks in order, with up to Concurrency transactions at once, and meanwhile reads and decompresses the next one.
 func (x *restoring) all(parent context.Context) error {
 	group, ctx := errgroup.WithContext(parent)
 	group.SetLimit(x.options.Concurrency)
 	ahead := make(chan loaded)
 	reading, stop := context.WithCancel(ctx)
 	var reader sync.WaitGroup
-	earlier := x.done // tasks that earlier runs have finished
+	earlier := x.done // of earlier runs
 	reader.Go(func() {
 		defer close(ahead)
 		for i := range x.work {
@@ -210,7 +194,7 @@ func (x *restoring) all(parent context.Context) error {
 			break
 		}
 		to := x.work[l.index].to
-		var open atomic.Int64 // transactions of the chunk that are not finished, and 1 until all have begun
+		var open atomic.Int64 // unfinished transactions of the chunk, and 1 until all have begun
 		open.Add(1)
 		finish := func() {
 			if open.Add(-1) == 0 {
@@ -238,7 +222,6 @@ func (x *restoring) all(parent context.Context) error {
 	return parent.Err()
 }
 
-// finished records that all rows of a chunk are written.
 func (x *restoring) finished(l loaded) {
 	x.progress(func(r *Result) {
 		x.done = x.done.with(l.index)
@@ -248,7 +231,7 @@ func (x *restoring) finished(l loaded) {
 	})
 }
 
-// load reads a chunk, checks all of it, and returns the rows that the options select.
+// load checks all of a chunk, and returns the rows that the options select.
 func (x *restoring) load(ctx context.Context, index int) loaded {
 	l := loaded{index: index}
 	t := x.work[index]
@@ -278,7 +261,7 @@ func (x *restoring) load(ctx context.Context, index int) loaded {
 	return l
 }
 
-// lines reads the lines of an entry and checks them. Requests: 1.
+// lines reads and checks the lines of an entry. Requests: 1.
 func (v *Vault) lines(ctx context.Context, op string, e *entry) ([]byte, error) {
 	stored, err := v.getChunk(ctx, op, e.Chunk, e.Stored)
 	if err != nil {
@@ -294,13 +277,11 @@ func (v *Vault) lines(ctx context.Context, op string, e *entry) ([]byte, error) 
 	return lines, nil
 }
 
-// rows calls the function each for the rows of an entry. It returns an error if a row is outside of the entry's
-// range, the rows are not in order, or their number differs from the number in the entry; a single row that cannot be
-// read is left to each.
+// rows calls each for the rows of an entry, and refuses wrong ranges, order or number; a single row that cannot be read is left to each.
 func (v *Vault) rows(op string, e *entry, lines []byte, each func(*tablerow.Row) error) error {
 	n := int64(0)
 	var last rangescan.Key
-	var stopped error // by each
+	var stopped error
 	err := eachRow(lines, func(row *tablerow.Row) error {
 		key := rangescan.Key(row.Key)
 		switch {

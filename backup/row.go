@@ -21,14 +21,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// line is a row as a backup stores it: a JSON object, as the service writes it, and a line feed. The object has the keys, and then all
-// properties except for ETag and Timestamp in the order of their names. Two rows are equal if their lines are equal.
+// line is a stored row: a JSON object as the service writes it, with the keys and then all properties except ETag and Timestamp, sorted by name,
+// and a line feed. Rows are equal if their lines are.
 type line struct {
 	key  rangescan.Key
 	text []byte
 }
 
-// page holds the rows that one request has returned, as lines in the order of their keys.
+// page holds the rows of one response, as lines in the order of their keys.
 type page struct {
 	lines   []line
 	bytes   int
@@ -37,13 +37,12 @@ type page struct {
 	scratch []byte
 }
 
-// span holds the earliest and the latest Timestamp of some rows; both are zero without rows.
+// span holds the earliest and the latest Timestamp, zero without rows.
 type span struct {
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
 }
 
-// with returns the span that covers both spans.
 func (s span) with(t span) span {
 	switch {
 	case t.First.IsZero():
@@ -60,7 +59,7 @@ func (s span) with(t span) span {
 	return s
 }
 
-// appendLine appends the line of a row. It sorts the properties.
+// appendLine sorts the properties.
 func appendLine(dst []byte, partition, row string, properties tables.Properties) []byte {
 	byName := func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.IsSortedFunc(properties, byName) {
@@ -79,12 +78,12 @@ func appendLine(dst []byte, partition, row string, properties tables.Properties)
 	return append(dst, '}', '\n')
 }
 
-// eachRow calls the function each with the row of each line. A row is valid during the call only.
+// eachRow decodes lines. A row is valid during its call only.
 func eachRow(lines []byte, each func(*tablerow.Row) error) error {
 	return rowreader.NewPlain(lines).Lines(each)
 }
 
-// scanLines returns a scan of a table whose pages have the rows as lines. as returns the row to make a line of, or why the row is left out.
+// scanLines returns a scan whose pages have the rows as lines. as returns the row for a line, or why it is left out.
 func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, as func(*tablerow.Row) (*tablerow.Row, error)) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{
 		Table: (*core.Table)(table), Ranges: ranges, Readers: readers, Plain: true,
@@ -104,7 +103,6 @@ func scanLines(table *tables.Table, ranges []rangescan.Range, readers int, as fu
 	}
 }
 
-// afterLine returns the point after the row of a line.
 func afterLine(text []byte) (after rangescan.Point, err error) {
 	err = eachRow(text, func(row *tablerow.Row) error {
 		after = rangescan.Point{Partition: row.Key.Partition, Row: row.Key.Row, Side: rangescan.After}
@@ -113,7 +111,7 @@ func afterLine(text []byte) (after rangescan.Point, err error) {
 	return after, err
 }
 
-// unreadable returns why a row cannot be read as it is stored, or nil if it can.
+// unreadable returns why a row cannot be read as it is stored, or nil.
 func unreadable(row *tablerow.Row) error {
 	if row.Problem == nil && row.Lossy {
 		return errors.New("a text has half of a surrogate pair, which a copy cannot store; correct it with the program that wrote it")
@@ -121,7 +119,7 @@ func unreadable(row *tablerow.Row) error {
 	return row.Problem
 }
 
-// uncopied returns why a row cannot be read as it is stored, or why no table of the service stores it, or nil.
+// uncopied also returns why no table of the service stores the row.
 func uncopied(row *tablerow.Row) error {
 	if err := unreadable(row); err != nil {
 		return err
@@ -133,15 +131,14 @@ func uncopied(row *tablerow.Row) error {
 	return nil
 }
 
-// asStored returns a row as a backup stores it, or why it does not.
 func asStored(row *tablerow.Row) (*tablerow.Row, error) { return row, uncopied(row) }
 
-// differing returns the names of the properties in which two lines differ; not all of them if a line cannot be read.
+// differing returns the properties in which two lines differ; not all if a line cannot be read.
 func differing(a, b []byte) []string {
 	all := map[string]tables.Value{}
 	var names []string
 	read := func(text []byte, each func(tables.Property)) {
-		_ = eachRow(text, func(row *tablerow.Row) error { // ignore an error: the names only explain how the rows differ
+		_ = eachRow(text, func(row *tablerow.Row) error { // the names only explain the difference
 			for _, p := range row.Properties {
 				each(p)
 			}
@@ -155,19 +152,16 @@ func differing(a, b []byte) []string {
 		}
 		delete(all, p.Name)
 	})
-	names = slices.AppendSeq(names, maps.Keys(all)) // the properties that only a has
+	names = slices.AppendSeq(names, maps.Keys(all)) // that only a has
 	slices.Sort(names)
 	return names
 }
 
-// mark is the mark of the index copies that Copy and Restore write.
 const mark = "backup"
 
-// isOutside reports whether a row is a copy of an entity in another partition.
 func isOutside(row *tablerow.Row) bool { return row.Properties.Has(rows.Partition) }
 
-// marked returns a row as Copy and Restore write it: a copy of an entity in another partition is marked, so that readers follow it to the entity. What
-// it holds may be outdated, and the ETags are those of the source.
+// marked marks a copy of an entity in another partition, which may be outdated and has the source's ETags, so that readers follow it to the entity.
 func marked(row *tablerow.Row) *tablerow.Row {
 	if !isOutside(row) {
 		return row
@@ -178,5 +172,5 @@ func marked(row *tablerow.Row) *tablerow.Row {
 	return row.With(append(left, tables.Property{Name: rows.Mark, Value: tables.String(mark)}))
 }
 
-// asCopied returns a row as Copy writes it, so that Compare finds no difference after a Copy; or why the row cannot be read.
+// asCopied returns a row as Copy writes it, or why it cannot be read.
 func asCopied(row *tablerow.Row) (*tablerow.Row, error) { return marked(row), unreadable(row) }

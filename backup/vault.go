@@ -27,32 +27,27 @@ type Vault struct {
 	codecs  codecs
 }
 
-// objects stores files or blobs. This package makes the names from names that the caller gives, from numbers and from checksums, so they
-// contain only slashes, ASCII letters, digits and ".-_".
+// objects stores files or blobs. Their names contain only slashes, ASCII letters, digits and ".-_": they are made from the caller's names, numbers
+// and checksums.
 type objects interface {
-	// get reads an object. It returns errTooLong if the object has more than limit bytes, and
-	// tables.ErrNotFound if it does not exist.
+	// get returns errTooLong for more than limit bytes, and tables.ErrNotFound.
 	get(ctx context.Context, name string, limit int64) ([]byte, error)
-	// put stores an object completely or not at all. If create is set and the object exists, it returns
-	// tables.ErrExists.
+	// put stores an object completely or not at all. With create, it returns tables.ErrExists for one that exists.
 	put(ctx context.Context, name string, content []byte, create bool) error
-	// list yields the names that begin with prefix, which ends with a slash; for "" it yields the names of all objects at the top level.
+	// list yields the names that begin with prefix, which ends with a slash; for "" those at the top level.
 	list(ctx context.Context, prefix string) iter.Seq2[string, error]
-	// clear removes all objects whose names begin with a prefix, which ends with a slash.
+	// clear removes the objects below a prefix, which ends with a slash.
 	clear(ctx context.Context, prefix string) error
-	// flush makes all objects that were put so far durable.
+	// flush makes all objects durable that were put so far.
 	flush()
 	close() error
 }
 
-// errTooLong reports that the object is larger than the limit given to get.
 var errTooLong = errors.New("the object has more bytes than its entry or format allows")
 
-// legalName matches the names that backups and sets of blobs may have.
 var legalName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$`)
 
-// checkName returns an error for a name of a backup, or of a set of blobs, that could be a path, or the name of
-// another object of the vault.
+// checkName refuses a name that could be a path, or another object of the vault.
 func checkName(op, what, name string) error {
 	if !legalName.MatchString(name) || name == chunksFolder {
 		return errs.Invalidf(op, "the name of %s, of %d characters, must be 1 to 64 ASCII letters, digits, '-' and '_', begin and end with a letter or digit, and not be %q", what, len(name), chunksFolder)
@@ -60,7 +55,6 @@ func checkName(op, what, name string) error {
 	return nil
 }
 
-// The names of a vault's objects.
 const (
 	chunksFolder  = "chunks"
 	manifestEnd   = ".manifest"
@@ -74,16 +68,15 @@ func entryName(backup string, n int) string {
 	return fmt.Sprintf("%s%08d", journalName(backup), n)
 }
 
-// chunkName returns the name of a chunk with this checksum, 64 hexadecimal digits.
+// chunkName returns the name for a checksum of 64 hexadecimal digits.
 func chunkName(sum string) string { return chunksFolder + "/" + sum[:2] + "/" + sum }
 
 // Close releases the folder.
 func (v *Vault) Close() error { return v.objects.close() }
 
-// String returns the location of the vault.
+// String returns the vault's location.
 func (v *Vault) String() string { return v.where }
 
-// failed adds operation and object to the error of a request.
 func (v *Vault) failed(op, name string, err error) error {
 	if e, ok := err.(*tables.Error); ok {
 		located := *e
@@ -93,13 +86,11 @@ func (v *Vault) failed(op, name string, err error) error {
 	return &tables.Error{Op: op, Table: name, Err: err}
 }
 
-// damaged returns the error for an object that differs from what Backup has stored.
 func damaged(op, name, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: name, Kind: tables.ErrGarbled, Err: fmt.Errorf(format+"; restore the object, or use another backup", args...)}
 }
 
-// create stores an object that must not exist. After an error it reads the object: if the content is the same, an earlier attempt has stored
-// it.
+// create stores an object that must not exist. After an error it reads it: the same content was stored by an earlier attempt.
 func (v *Vault) create(ctx context.Context, op, name string, content []byte) error {
 	err := v.objects.put(ctx, name, content, true)
 	if err == nil {
@@ -115,13 +106,11 @@ func (v *Vault) create(ctx context.Context, op, name string, content []byte) err
 	return v.failed(op, name, err)
 }
 
-// sum returns the checksum of content in the form that manifests and names use.
 func sum(content []byte) string {
 	s := sha256.Sum256(content)
 	return hex.EncodeToString(s[:])
 }
 
-// isSum reports whether text can be a checksum.
 func isSum(text string) bool {
 	raw, err := hex.DecodeString(text)
 	return err == nil && len(raw) == sha256.Size && strings.ToLower(text) == text
@@ -134,7 +123,7 @@ func (v *Vault) putChunk(ctx context.Context, op string, stored []byte) (checksu
 	for _, create := range []bool{true, false} {
 		putErr := v.objects.put(ctx, name, stored, create)
 		if _, err = v.getChunk(ctx, op, checksum, int64(len(stored))); err == nil {
-			return checksum, nil // the put was applied, even if its response was lost
+			return checksum, nil // even if the response was lost
 		}
 		if putErr != nil && !errors.Is(putErr, tables.ErrExists) {
 			return "", v.failed(op, name, putErr)
@@ -142,12 +131,12 @@ func (v *Vault) putChunk(ctx context.Context, op string, stored []byte) (checksu
 		if !errors.Is(err, tables.ErrGarbled) {
 			return "", err
 		}
-		// The vault has this chunk from another backup, but it is damaged: overwrite it.
+		// Another backup's chunk is damaged: overwrite it.
 	}
 	return "", damaged(op, name, "the chunk was stored, but reads back with other content")
 }
 
-// getChunk reads a chunk and checks its checksum. Requests: 1.
+// getChunk reads and checks a chunk. Requests: 1.
 func (v *Vault) getChunk(ctx context.Context, op, checksum string, size int64) ([]byte, error) {
 	name := chunkName(checksum)
 	stored, err := v.objects.get(ctx, name, size)
@@ -164,13 +153,12 @@ func (v *Vault) getChunk(ctx context.Context, op, checksum string, size int64) (
 	return stored, nil
 }
 
-// maxWindow limits the memory that decoding a chunk can take. Encoders use less.
+// maxWindow limits the memory of a decoder.
 const maxWindow = 8 << 20
 
-// codecs reuses encoders and decoders, each of which takes some MiB.
+// codecs reuses encoders and decoders, each of some MiB.
 type codecs struct{ encoders, decoders sync.Pool }
 
-// encoder returns an encoder, to put back after use.
 func (c *codecs) encoder() *zstd.Encoder {
 	e, ok := c.encoders.Get().(*zstd.Encoder)
 	if !ok {
@@ -183,14 +171,13 @@ func (c *codecs) encoder() *zstd.Encoder {
 	return e
 }
 
-// compress returns the compressed content of a chunk.
 func (c *codecs) compress(content []byte) []byte {
 	e := c.encoder()
 	defer c.encoders.Put(e)
 	return e.EncodeAll(content, make([]byte, 0, len(content)/4+1<<10))
 }
 
-// chunk compresses lines as they come, so that a chunk of any size takes only the memory of its compressed bytes.
+// chunk compresses lines as they come, so only compressed bytes take memory.
 type chunk struct {
 	encoder *zstd.Encoder
 	stored  bytes.Buffer
@@ -198,14 +185,13 @@ type chunk struct {
 	bytes   int64 // of the lines
 }
 
-// begin begins a chunk. The caller must put its encoder back.
+// begin begins a chunk, whose encoder the caller must put back.
 func (c *codecs) begin() *chunk {
 	k := &chunk{encoder: c.encoder(), lines: sha256.New()}
 	k.encoder.Reset(&k.stored)
 	return k
 }
 
-// add adds a line.
 func (k *chunk) add(text []byte) error {
 	k.bytes += int64(len(text))
 	k.lines.Write(text)
@@ -213,7 +199,7 @@ func (k *chunk) add(text []byte) error {
 	return err
 }
 
-// end completes the chunk in its entry, returns the bytes to store, and begins the next chunk. The bytes are valid until the next call of add.
+// end completes the chunk in its entry and begins the next. The bytes are valid until the next add.
 func (k *chunk) end(e *entry) ([]byte, error) {
 	err := k.encoder.Close()
 	stored := k.stored.Bytes()
@@ -227,22 +213,21 @@ func (k *chunk) end(e *entry) ([]byte, error) {
 
 var errDecoded = errors.New("the chunk does not decompress to the number of bytes in the manifest")
 
-// decompress returns the content of a chunk. It returns an error if the content does not have size bytes, and needs
-// memory only for size bytes and the window, even if the chunk is forged.
+// decompress refuses content of another size. It takes memory only for size bytes and the window, even if the chunk is forged.
 func (c *codecs) decompress(stored []byte, size int64) ([]byte, error) {
 	d, ok := c.decoders.Get().(*zstd.Decoder)
 	if !ok {
 		var err error
 		d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxDecoded), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			panic(err) // the options are constants
+			panic(err)
 		}
 	}
 	defer c.decoders.Put(d)
 	if d.Reset(bytes.NewReader(stored)) != nil {
 		return nil, errDecoded
 	}
-	defer d.Reset(nil) // the pooled decoder must not keep a reference to the chunk
+	defer d.Reset(nil) // it must not keep a reference to the chunk
 	content := make([]byte, size)
 	if _, err := io.ReadFull(d, content); err != nil {
 		return nil, errDecoded

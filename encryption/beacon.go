@@ -10,10 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Beacon makes index keys of encrypted values with a keyed hash. Equal values have equal beacons, so an index can find
-// them; the service therefore learns which entities have equal values, and how many. With fewer bits, different values
-// share a beacon, which hides more but makes lookups return false positives; remove those with Matching. A Beacon is
-// deterministic and safe for concurrent use.
+// Beacon makes index keys of encrypted values with a keyed hash. Equal values have equal beacons, so the service learns which entities have equal
+// values, and how many. With fewer bits different values share a beacon: that hides more, but lookups return false positives; remove those with
+// Matching. It is safe for concurrent use.
 type Beacon struct {
 	hidden
 	name string
@@ -21,12 +20,11 @@ type Beacon struct {
 	key  secret
 }
 
-// beaconBits is the default length, at which false positives do not occur in practice.
+// beaconBits makes false positives impossible in practice.
 const beaconBits = 128
 
-// CreateBeacon creates the key of a beacon. Call it once for each name; it returns tables.ErrExists if the key exists.
-// The key of a beacon never changes, because an index made with one key finds nothing under another. Requests: 1 to
-// wrap, 1 to insert.
+// CreateBeacon creates the key of a beacon; it returns tables.ErrExists if the key exists. The key never changes, since an index made with it finds
+// nothing under another. Requests: 1 to wrap, 1 to insert.
 func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
 	if name == "" || compoundkey.Err(row) != nil {
@@ -39,8 +37,8 @@ func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	return r.state.keyRows.Insert(ctx, key)
 }
 
-// Beacon fetches the key of a beacon; the program may keep the Beacon as long as it runs. bits is the length of its
-// hashes, 8 to 128 (0 means 128). bits must never change for an existing index. Requests: 1, and 1 to unwrap.
+// Beacon fetches the key of a beacon, for as long as the program runs. bits is the length of the hashes, 8 to 128 (0 means 128); it must never
+// change for an existing index. Requests: 1, and 1 to unwrap.
 func (r *Registry) Beacon(ctx context.Context, name string, bits int) (Beacon, error) {
 	bits = cmp.Or(bits, beaconBits)
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
@@ -61,14 +59,14 @@ func (b Beacon) KeyID() DataKeyID { return idOf(b.key.bytes()) }
 //
 //	HMAC-SHA256(key, "tablepatterns/encryption/1/beacon", name, type code and octets of the value)
 //
-// with 4 bytes of length before each of the three texts. A null value has the zero Part. To find values regardless of
-// case, fold them before you call Part (compoundkey.FoldCase).
+// with 4 bytes of length before each of the three texts. A null value has the zero Part. For lookups regardless of case, fold values first
+// (compoundkey.FoldCase).
 func (b Beacon) Part(v tables.Value) compoundkey.Part {
 	if v.IsNull() {
 		return compoundkey.Part{}
 	}
 	if len(b.key.bytes()) != keySize {
-		return compoundkey.String("\xff") // a part with an error: the zero Beacon must not return the Part of a null value
+		return compoundkey.String("\xff") // the zero Beacon must not return the Part of a null value
 	}
 	plain, _ := appendValue(nil, v)
 	sum := hmacOf(b.key.bytes(), appendFields(nil, "tablepatterns/encryption/1/beacon", b.name, string(plain)))[:(b.bits+7)/8]
@@ -78,7 +76,7 @@ func (b Beacon) Part(v tables.Value) compoundkey.Part {
 	return compoundkey.Bytes(sum)
 }
 
-// Matching filters the results of a lookup by beacon: it yields only the entities that really have the value.
+// Matching yields only those results of a lookup by beacon that really have the value.
 func Matching[T any](found iter.Seq2[*T, error], has func(*T) bool) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for v, err := range found {

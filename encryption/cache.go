@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// cache holds fetched values, each for a limited time and number of uses. If several goroutines need a missing value,
-// one fetches it and the others wait.
+// cache holds fetched values, for a limited time and number of uses. Concurrent callers share a fetch.
 type cache[K comparable, V any] struct {
 	ttl  time.Duration
 	uses int64
 	now  func() time.Time
-	// refuses reports whether to cache an error for refusalTime: without that, an attacker who can write rows could make every read
-	// send a request for a key that does not exist. nil means that no errors are cached.
+	// refuses selects errors to cache for refusalTime, so that an attacker who can write rows cannot make every read send a request for a key that
+	// does not exist.
 	refuses func(error) bool
 
 	mu       sync.Mutex // never held while something is fetched
@@ -33,22 +32,21 @@ type flight[V any] struct {
 	done   chan struct{}
 	value  V
 	err    error
-	gaveUp bool // the fetching goroutine's context has ended, or its fetch has panicked: each waiter tries again
+	gaveUp bool // the fetcher's context has ended, or its fetch has panicked: each waiter tries again
 }
 
 func newCache[K comparable, V any](ttl time.Duration, uses int64) *cache[K, V] {
 	return &cache[K, V]{ttl: ttl, uses: uses, now: time.Now, entries: map[K]*cached[V]{}, flights: map[K]*flight[V]{}}
 }
 
-// refusalTime is how long an error is cached, unless the TTL is shorter. It is short, so that the program soon sees a
-// row that was restored. maxRefusals limits the number of cached errors, and so the memory that an attacker who can
-// write rows can make the program use.
+// refusalTime is how long an error is cached, unless the TTL is shorter; then a restored row is seen. maxRefusals limits the memory that an
+// attacker can make the program use.
 const (
 	refusalTime = 30 * time.Second
 	maxRefusals = 1024
 )
 
-// get returns the cached value of k, or the result of fetch. Waiting goroutines also get fetch's error.
+// get returns the cached value of k, or the result of fetch, whose error waiters get, too.
 func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) (V, error)) (V, error) {
 	var none V
 	for {
@@ -82,8 +80,7 @@ func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) 
 	}
 }
 
-// lead runs fetch for all waiters and releases them even if it panics. If forget was called meanwhile, the waiters get the result, but
-// lead does not cache it.
+// lead runs fetch for all waiters, and releases them even if it panics. A result is not cached if forget was called meanwhile.
 func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(context.Context) (V, error)) {
 	defer func() {
 		c.mu.Lock()
@@ -100,8 +97,7 @@ func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(co
 	f.gaveUp = f.err != nil && ctx.Err() != nil
 }
 
-// keep caches a value or an error. A timer removes the entry even if nobody asks for it again, because a key must not
-// stay in memory. The caller holds mu.
+// keep caches a value or an error. A timer removes it, because an unused key must not stay in memory. The caller holds mu.
 func (c *cache[K, V]) keep(k K, value V, err error) {
 	ttl := c.ttl
 	if err != nil {
@@ -125,7 +121,7 @@ func (c *cache[K, V]) keep(k K, value V, err error) {
 	})
 }
 
-// forget removes the cached value of k and keeps a running fetch from caching its result.
+// forget removes the value of k, also that of a running fetch.
 func (c *cache[K, V]) forget(k K) {
 	c.mu.Lock()
 	delete(c.entries, k)

@@ -15,42 +15,35 @@ import (
 
 // Options are the options of an Encryption; nil is the same as the zero value.
 type Options struct {
-	// Resolver selects properties to encrypt, in addition to those with the tag `encrypt:"true"` (default none). It
-	// must be deterministic. With a Resolver, conditions are allowed only on properties listed in Plain, because a
-	// condition sends its value in plaintext.
+	// Resolver selects properties to encrypt, beside those with the tag (default none). It must be deterministic. With it, conditions are allowed
+	// only on properties in Plain, because a condition sends its value in plaintext.
 	Resolver func(partitionKey, rowKey, property string) bool
-	// Plain names properties that are never encrypted (default none); the Resolver is not called for them.
+	// Plain names properties that are never encrypted, whatever Resolver says (default none).
 	Plain []string
-	// Unsigned names properties that are neither encrypted nor signed (default none), such as those that another
-	// program writes: anybody who can write rows can change, add and remove them. Every other property that is not
-	// encrypted is signed: stored in plaintext, allowed in conditions, and a read returns ErrNotAuthentic if somebody
-	// changed, added or removed it; only a read through a projection does not notice a removal.
+	// Unsigned names properties that are neither encrypted nor signed (default none), such as those that another program writes: anybody who can
+	// write rows can change, add and remove them. All others that are not encrypted are signed: stored in plaintext, allowed in conditions, and a
+	// read returns ErrNotAuthentic if somebody changed, added or, except in a projection, removed one.
 	Unsigned []string
-	// Context returns names and values, such as the tenant of the request, that are bound into every value and seal
-	// in addition to the row (default none). They are not stored: a reader must supply the same pairs, or the read
-	// returns ErrNotAuthentic. Context runs at each write and read of an entity. In workers, Verify and Rebuild the
-	// context.Context may belong to no request, so Context must derive the pairs from the key there. Context must
-	// always return the same pairs for the same entity. If Context returns an error, the operation fails with that
-	// error.
+	// Context returns names and values, such as the tenant of the request, that are bound into every value and seal (default none). They are not
+	// stored: a read without the same pairs returns ErrNotAuthentic. It runs at each write and read of an entity, must always return the same pairs
+	// for it, and in workers, Verify and Rebuild must derive them from the key, since no request is there. If it fails, the operation fails with
+	// its error.
 	Context func(ctx context.Context, entity tables.Key) (map[string]string, error)
-	// Scope is a text, such as a tenant or an environment, that is bound into every value and seal (default ""). Data
-	// written in one scope cannot be read in another, even under the same data key, in the same table and row. It
-	// must never change while the data exists.
+	// Scope is a text, such as a tenant or an environment, that is bound into every value and seal (default ""): no other scope can read the data,
+	// even under the same data key. It must never change while the data exists.
 	Scope string
-	// Padding rounds the length of plaintexts up to a multiple of this many bytes, so that the stored length reveals
-	// less; 0 and 1 mean no padding. It can be changed at any time.
+	// Padding rounds plaintext lengths up to a multiple of so many bytes, so that stored lengths reveal less; 0 and 1 mean none. It can change at
+	// any time.
 	Padding int
-	// AcceptPlaintext allows the migration of a table that is not fully encrypted yet. It accepts rows without a
-	// seal, and properties that the row's seal does not list. While it is set, anybody who can write rows can pass
-	// plaintext off as encrypted data. Run Reencrypt, then clear it.
+	// AcceptPlaintext accepts rows without a seal, and properties that the seal does not list, to migrate a table. Meanwhile anybody who can write
+	// rows can pass plaintext off as encrypted data. Run Reencrypt, then clear it.
 	AcceptPlaintext bool
-	// Legacy holds the wrapping keys of rows that the client-side encryption of .NET, Java or Python has written, and
-	// makes them readable; nil refuses them. Such rows have no MAC: anybody who can write rows can change their
-	// values. Run Reencrypt, then clear it.
+	// Legacy holds the wrapping keys of rows that the client-side encryption of .NET, Java or Python has written, and makes them readable (default:
+	// refused). Anybody who can write rows can change their values. Run Reencrypt, then clear it.
 	Legacy KeyWrapper
 }
 
-// Encryption is the pattern that encrypts and signs properties of entities. Give each Encryption to one Repository only.
+// Encryption is the pattern that encrypts and signs properties of entities. Give it to one Repository only.
 type Encryption[T any] struct {
 	hidden
 	name       string
@@ -59,11 +52,11 @@ type Encryption[T any] struct {
 	repository driver.Binding
 }
 
-// New makes the pattern. It encrypts the properties whose field has the tag
+// New makes the pattern for the fields with the tag
 //
 //	Number string `encrypt:"true"`
 //
-// and those that Options.Resolver chooses, and signs all others but those in Options.Unsigned. New makes no request.
+// and the properties that Options.Resolver chooses; it signs all others but Options.Unsigned. Requests: none.
 func New[T any](name string, registry *Registry, options *Options) *Encryption[T] {
 	if options == nil {
 		options = &Options{}
@@ -73,7 +66,7 @@ func New[T any](name string, registry *Registry, options *Options) *Encryption[T
 	return e
 }
 
-// Attach implements patterns.Pattern; NewRepository calls it.
+// Attach implements patterns.Pattern.
 func (e *Encryption[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	c, err := e.cipherOf(host)
 	return driver.Implementation{Name: e.name, Binding: &e.repository, Pattern: c,
@@ -89,15 +82,13 @@ func (e *Encryption[T]) Attach(host driver.Host, _ *T) (driver.Implementation, e
 	}, err
 }
 
-// rowCipher encrypts and decrypts the entities of one repository, whatever their type.
 type rowCipher struct {
 	registry *Registry
 	options  Options
 	table    *tables.Table
-	tagged   []string // properties to encrypt, sorted
+	tagged   []string // sorted
 }
 
-// cipherOf makes the rowCipher of a repository. It fails if the options do not fit the type.
 func (e *Encryption[T]) cipherOf(host driver.Host) (*rowCipher, error) {
 	c := &rowCipher{registry: e.registry, options: e.options, table: host.Table()}
 	switch {
@@ -114,8 +105,8 @@ func (e *Encryption[T]) cipherOf(host driver.Host) (*rowCipher, error) {
 	return c, c.checkNames(host.PropertyNames(), entity)
 }
 
-// checkNames refuses a tag of a field that is not stored, a property with the tag in Options.Plain or Unsigned, and a
-// reserved name. known lists the type's properties; nil means that the type may store any.
+// checkNames refuses a tag of a field that is not stored, a tagged property in Options.Plain or Unsigned, and reserved names. With known nil, the
+// type may store any property.
 func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
 	for _, name := range c.tagged {
 		if known != nil && !slices.Contains(known, name) {
@@ -133,8 +124,8 @@ func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
 	return nil
 }
 
-// fits refuses a second encryption, patterns that move an encrypted property out of the row before it can be
-// encrypted, and an unsigned property of which a pattern requires that it is signed. known lists the type's properties.
+// fits refuses a second encryption, patterns that move an encrypted property out of the row before it is encrypted, and an unsigned property that a
+// pattern needs signed.
 func (c *rowCipher) fits(known []string, all []*driver.Implementation) error {
 	for _, p := range all {
 		if i := slices.IndexFunc(p.Seals, c.unsigned); i >= 0 {
@@ -149,7 +140,7 @@ func (c *rowCipher) fits(known []string, all []*driver.Implementation) error {
 		if p.Transform == nil || p.Transform.Stage != driver.StageSpill || p.Transform.Filterable == nil {
 			continue
 		}
-		for _, name := range append(names, p.Name) { // a pattern may store a property under the pattern's own name without listing it
+		for _, name := range append(names, p.Name) { // a pattern may store a property under its own name without listing it
 			if !c.filterable(name) && !p.Transform.Filterable(name) {
 				return fmt.Errorf("property %s is encrypted, but pattern %q stores it elsewhere in plaintext; use only one of the two for it", name, p.Name)
 			}
@@ -158,15 +149,14 @@ func (c *rowCipher) fits(known []string, all []*driver.Implementation) error {
 	return nil
 }
 
-// maxPadding limits Options.Padding so that a padded value still fits into a property.
+// maxPadding makes a padded value fit into a property.
 const maxPadding = 4096
 
-// isOurs reports whether this package, or the legacy encryption, stores its own data under the name.
+// isOurs reports whether this package or the legacy encryption stores its own data under the name.
 func isOurs(name string) bool {
 	return name == SealProperty || name == legacyMetadata || name == legacyNames
 }
 
-// declared reports whether a property is to be encrypted.
 func (c *rowCipher) declared(key tables.Key, property string) bool {
 	if slices.Contains(c.tagged, property) {
 		return true
@@ -174,12 +164,10 @@ func (c *rowCipher) declared(key tables.Key, property string) bool {
 	return c.options.Resolver != nil && !slices.Contains(c.options.Plain, property) && !c.unsigned(property) && c.options.Resolver(key.Partition, key.Row, property)
 }
 
-// unsigned reports whether a property is neither encrypted nor signed.
 func (c *rowCipher) unsigned(property string) bool {
 	return slices.Contains(c.options.Unsigned, property)
 }
 
-// place returns the location to which the values of an entity are bound.
 func (c *rowCipher) place(ctx context.Context, key tables.Key) (place, error) {
 	at := place{scope: c.options.Scope, location: locationOf(c.table, key)}
 	if c.options.Context == nil {
@@ -193,7 +181,7 @@ func (c *rowCipher) place(ctx context.Context, key tables.Key) (place, error) {
 	return at, nil
 }
 
-// filterable reports whether every row holds a property in plaintext, so that conditions on it work.
+// filterable reports whether every row holds a property in plaintext, so that conditions work.
 func (c *rowCipher) filterable(property string) bool {
 	if isOurs(property) || slices.Contains(c.tagged, property) {
 		return false
@@ -201,7 +189,6 @@ func (c *rowCipher) filterable(property string) bool {
 	return c.options.Resolver == nil || slices.Contains(c.options.Plain, property) || c.unsigned(property)
 }
 
-// protects returns how a property is protected.
 func (c *rowCipher) protects(entity tables.Key, property string) driver.Protection {
 	switch {
 	case c.declared(entity, property):
@@ -214,9 +201,8 @@ func (c *rowCipher) protects(entity tables.Key, property string) driver.Protecti
 
 const tagTable = "table"
 
-// taggedProperties lists the properties whose fields have the tag driver.EncryptTag, sorted. It refuses a tag that
-// would have no effect, because the property would be stored in plaintext, which the author of the type does not
-// expect.
+// taggedProperties lists the tagged properties, sorted. It refuses a tag without effect: the property would be stored in plaintext, which the
+// author of the type does not expect.
 func taggedProperties(t reflect.Type) (names []string, err error) {
 	visible := map[string]bool{}
 	for _, field := range reflect.VisibleFields(t) {
@@ -242,7 +228,6 @@ func taggedProperties(t reflect.Type) (names []string, err error) {
 	return names, checkNested(t, nil, visible, nil)
 }
 
-// isTagged reports whether a field is to be encrypted.
 func isTagged(t reflect.Type, field reflect.StructField) (bool, error) {
 	switch value, tagged := field.Tag.Lookup(driver.EncryptTag); {
 	case !tagged || value == "false":
@@ -254,8 +239,7 @@ func isTagged(t reflect.Type, field reflect.StructField) (bool, error) {
 	}
 }
 
-// checkNested refuses tags on fields that do not become properties: a field that another field hides, or a
-// field inside of a value that one property stores.
+// checkNested refuses tags on fields that are no properties: a hidden field, or one inside a value that one property stores.
 func checkNested(t reflect.Type, index []int, visible map[string]bool, path []reflect.Type) error {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
 		t, index = t.Elem(), nil
@@ -274,7 +258,7 @@ func checkNested(t reflect.Type, index []int, visible map[string]bool, path []re
 			return fmt.Errorf("field %s of %s has the tag but is not a property of its own (%v); remove the tag", field.Name, t, err)
 		}
 		if !field.Anonymous || named {
-			at = nil // the fields below do not become properties of their own
+			at = nil // the fields below are no properties
 		}
 		inner := field.Type
 		if at != nil && inner.Kind() == reflect.Pointer {
@@ -287,11 +271,10 @@ func checkNested(t reflect.Type, index []int, visible map[string]bool, path []re
 	return nil
 }
 
-// ErrNotAuthentic means that stored data differs from the data that was written under its key. The error deliberately does not tell which
-// check failed. errors.Is also matches tables.ErrGarbled.
+// ErrNotAuthentic means that stored data differs from what was written under its key. It deliberately does not tell which check failed. errors.Is
+// also matches tables.ErrGarbled.
 const ErrNotAuthentic = constantError("the stored data is not what was encrypted under this key; restore the row or blob from a backup")
 
-// constantError is an immutable error.
 type constantError string
 
 // Error implements error.
@@ -302,8 +285,8 @@ func (e constantError) Is(kind error) bool { return kind == tables.ErrGarbled }
 
 var errMerge = errors.New("an encrypted entity cannot be merged, because its old and new properties would be encrypted under different keys; use Replace")
 
-// unreadable reports whether the cause of an error is in the registry's rows or options, so that it is not a
-// temporary failure. A read reports such an error as ErrNotAuthentic, since an attacker may have changed the rows.
+// unreadable reports whether an error comes from the registry's rows or options. A read reports it as ErrNotAuthentic, since an attacker may have
+// changed the rows.
 func unreadable(err error) bool {
 	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring)
 }

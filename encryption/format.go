@@ -27,8 +27,7 @@ import (
 //	24  32  salt of the write
 //	56  32  key commitment
 //
-// In a value, nonce (12 bytes), ciphertext and tag (16 bytes) follow; seal.go and stream.go say what follows in a seal
-// and in a stream.
+// In a value, nonce (12 bytes), ciphertext and tag (16 bytes) follow.
 const (
 	headerSize = 88
 	version    = 1
@@ -39,7 +38,7 @@ const (
 
 	saltSize = 32
 	keySize  = 32
-	overhead = 28 // nonce and tag of AES-GCM
+	overhead = 28 // nonce and tag
 )
 
 const magic = "TPE"
@@ -58,7 +57,7 @@ func parseDataKeyID(text string) (id DataKeyID, ok bool) {
 	return DataKeyID(append(b, make([]byte, 16)...)[:16]), err == nil && len(b) == len(id)
 }
 
-// origin holds the parts of a header that the values and the seal of one write have in common.
+// origin is what the values and the seal of one write share.
 type origin struct {
 	key        DataKeyID
 	salt       [saltSize]byte
@@ -78,8 +77,7 @@ func (h *header) append(dst []byte) []byte {
 	return append(dst, h.commitment[:]...)
 }
 
-// parseHeader parses a header of the given kind. It returns a header even if ok is false, so that the caller does the
-// same work in both cases and its time does not show which check failed.
+// parseHeader returns a header even if ok is false: the caller does the same work in both cases, so its time does not show which check failed.
 func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	if len(b) < headerSize {
 		return header{}, nil, false
@@ -91,13 +89,12 @@ func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	return h, b[headerSize:], hasHeader(b) && h.kind == kind
 }
 
-// hasHeader reports whether a binary value has the header of this package. A value that is not encrypted must not
-// have it.
+// hasHeader reports whether a binary value looks encrypted, as a plain value must not.
 func hasHeader(b []byte) bool {
 	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && b[len(magic)] == version
 }
 
-// appendFields appends each text with its length, so that different lists of texts never have the same encoding.
+// appendFields appends each text with its length, so different lists have different encodings.
 func appendFields(dst []byte, texts ...string) []byte {
 	for _, text := range texts {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(len(text)))
@@ -106,17 +103,16 @@ func appendFields(dst []byte, texts ...string) []byte {
 	return dst
 }
 
-// location names a row by account, table and key.
 type location struct {
 	account, table, partition, row string
 }
 
-// locationOf returns the location of a row. The table's name is in lower case, since table names ignore case.
+// locationOf has the table's name in lower case, since table names ignore case.
 func locationOf(table *tables.Table, key tables.Key) location {
 	return location{table.Account().Identity(), strings.ToLower(table.Name()), key.Partition, key.Row}
 }
 
-// place is what a value is bound to, besides its header: a value that somebody moved to another place is not authentic.
+// place is what a value is bound to, besides its header.
 type place struct {
 	scope string
 	location
@@ -129,7 +125,7 @@ func (p place) context(domain string) []byte {
 	return appendFields(b, domain, p.scope, p.account, p.table, p.partition, p.row, p.required)
 }
 
-// encodeContext encodes the result of Options.Context. Different maps have different encodings; that of an empty map is "".
+// encodeContext encodes the result of Options.Context: "" if it is empty.
 func encodeContext(pairs map[string]string) string {
 	var b []byte
 	for _, name := range slices.Sorted(maps.Keys(pairs)) {
@@ -138,8 +134,7 @@ func encodeContext(pairs map[string]string) string {
 	return string(b)
 }
 
-// A domain begins the input of a key derivation, MAC or hash, and the associated data of a ciphertext. Each purpose
-// has its own, so a result made for one purpose is not valid for another.
+// A domain begins each input of a key derivation, MAC or hash, and associated data, so a result made for one purpose is not valid for another.
 const (
 	domainValue  = "tablepatterns/encryption/1/value"
 	domainSeal   = "tablepatterns/encryption/1/seal"
@@ -148,18 +143,8 @@ const (
 	domainCopy   = "tablepatterns/encryption/1/copy"
 )
 
-// The plaintext of a value is its type code, its octets, 0x80, and zeros up to a multiple of Options.Padding:
-//
-//	1  Edm.String    UTF-8
-//	2  Edm.Binary    the octets
-//	3  Edm.Boolean   1 byte, 0 or 1
-//	4  Edm.Int32     4 bytes, big endian
-//	5  Edm.Int64     8 bytes, big endian
-//	6  Edm.Double    8 bytes, IEEE 754, big endian
-//	7  Edm.DateTime  8 bytes, big endian: units of 100 ns since 0001-01-01 UTC
-//	8  Edm.Guid      16 bytes
-//
-// The code also stands in the header, which is part of the associated data.
+// The plaintext of a value is its type code, its octets, 0x80, and zeros up to a multiple of Options.Padding. docs/reference/encryption.md has the
+// octets of each type. The code also stands in the header, which is part of the associated data.
 const (
 	codeString = iota + 1
 	codeBinary
@@ -173,7 +158,7 @@ const (
 
 const padMark = 0x80
 
-// appendValue appends the type code and the octets of a value; code 0 is null, which is never stored.
+// appendValue appends type code and octets; code 0 is null, which is never stored.
 func appendValue(dst []byte, v tables.Value) (out []byte, code byte) {
 	switch v.Type() {
 	case tables.TypeString:
@@ -208,7 +193,6 @@ func appendValue(dst []byte, v tables.Value) (out []byte, code byte) {
 	return dst, 0
 }
 
-// parseValue is the inverse of appendValue.
 func parseValue(b []byte, code byte) (v tables.Value, ok bool) {
 	if len(b) == 0 || b[0] != code {
 		return v, false
@@ -246,7 +230,7 @@ func parseValue(b []byte, code byte) (v tables.Value, ok bool) {
 	return v, false
 }
 
-// pad appends the mark 0x80, and zeros until the length is a multiple of the given one.
+// pad appends 0x80, and zeros up to a multiple.
 func pad(b []byte, multiple int) []byte {
 	b = append(b, padMark)
 	for multiple > 1 && len(b)%multiple != 0 {
@@ -255,7 +239,7 @@ func pad(b []byte, multiple int) []byte {
 	return b
 }
 
-// unpad removes the padding. It need not run in constant time, since the plaintext is already authenticated.
+// unpad need not run in constant time: the plaintext is already authenticated.
 func unpad(b []byte) ([]byte, bool) {
 	for i := len(b) - 1; i >= 0; i-- {
 		switch b[i] {
@@ -269,7 +253,6 @@ func unpad(b []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// seal encrypts one value.
 func (k *writeKeys) seal(o origin, context []byte, name string, v tables.Value, multiple int) []byte {
 	plain, code := appendValue(make([]byte, 0, 64), v)
 	plain = pad(plain, multiple)
@@ -279,7 +262,7 @@ func (k *writeKeys) seal(o origin, context []byte, name string, v tables.Value, 
 	return k.aead.Seal(out, nil, plain, data)
 }
 
-// open decrypts the result of seal. It makes all checks even if one fails, so that its time does not show which one did.
+// open makes all checks even if one fails, so that its time does not show which did.
 func (k *writeKeys) open(h header, context []byte, name string, stored []byte) (v tables.Value, ok bool) {
 	if len(stored) < headerSize {
 		stored = make([]byte, headerSize)

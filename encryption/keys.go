@@ -15,17 +15,17 @@ import (
 	"log/slog"
 )
 
-// writeKeys are the keys of one write or one stream. The salt is 32 random bytes, so no two writes share keys.
+// writeKeys are the keys of one write or stream, made with a random salt of 32 bytes.
 //
 //	HKDF-SHA256(data key, salt, domain ‖ data key id) = 32 bytes key of AES-256-GCM ‖ 32 bytes key of HMAC-SHA256 ‖ 32 bytes commitment
 //
-// The commitment is stored because of a weakness of AES-GCM: somebody who knows two keys can make a ciphertext that opens under both.
+// The commitment is needed because somebody who knows two keys can make an AES-GCM ciphertext that opens under both.
 type writeKeys struct {
 	aead       cipher.AEAD
 	mac        []byte
 	commitment []byte
 
-	digests hash.Hash // HMAC under the key in the field mac; nil before the first digest. It has state, so only one goroutine may use a writeKeys
+	digests hash.Hash // HMAC under the key in the field mac; nil before the first digest. For one goroutine
 	scratch []byte
 }
 
@@ -45,8 +45,7 @@ func expand(key, salt []byte, info string, n int) ([]byte, error) {
 	return hkdf.Key(sha256.New, key, salt, info, n)
 }
 
-// newAEAD makes AES-GCM with tags of 16 bytes, which puts a random nonce of 12 bytes before each ciphertext: FIPS 140-3
-// approves AES-GCM only if the cryptographic module itself chooses the nonce.
+// newAEAD lets AES-GCM choose a random nonce of 12 bytes, which FIPS 140-3 requires.
 func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -55,7 +54,6 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// newWrite draws a random salt and derives the keys of a write.
 func newWrite(dataKey []byte, domain string, id DataKeyID) (origin, *writeKeys, error) {
 	o := origin{key: id, salt: newSalt()}
 	keys, err := derive(dataKey, domain, id, &o.salt)
@@ -67,16 +65,14 @@ func newWrite(dataKey []byte, domain string, id DataKeyID) (origin, *writeKeys, 
 }
 
 func newSalt() (salt [saltSize]byte) {
-	rand.Read(salt[:]) // never fails: crypto/rand ends the program instead
+	rand.Read(salt[:]) // never fails
 	return salt
 }
 
-// commits reports whether the commitment in a header was made for these keys.
 func (k *writeKeys) commits(o *origin) bool {
 	return subtle.ConstantTimeCompare(k.commitment, o.commitment[:]) == 1
 }
 
-// hmacOf returns HMAC-SHA256.
 func hmacOf(key []byte, input ...[]byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	for _, b := range input {
@@ -87,8 +83,7 @@ func hmacOf(key []byte, input ...[]byte) []byte {
 
 const redacted = "REDACTED"
 
-// secret is key material behind two pointers. Package fmt does not call Format for an unexported field of a struct,
-// and may print the bytes behind one pointer, but never follows a second pointer.
+// secret is key material behind two pointers: package fmt may print the bytes behind one, without calling Format, but never follows a second.
 type secret struct{ octets **[]byte }
 
 func newSecret(b []byte) secret {
@@ -104,14 +99,14 @@ func (s secret) bytes() []byte {
 	return **s.octets
 }
 
-// hidden is embedded by types whose values must be redacted in every verb of fmt, in JSON and in slog.
+// hidden redacts the type that embeds it in every verb of fmt, in JSON and in slog.
 type hidden struct{}
 
-// Format implements fmt.Formatter: it prints REDACTED for every verb.
+// Format implements fmt.Formatter.
 func (hidden) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
-// MarshalJSON implements json.Marshaler: it returns "REDACTED".
+// MarshalJSON implements json.Marshaler.
 func (hidden) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
 
-// LogValue implements slog.LogValuer: it returns REDACTED.
+// LogValue implements slog.LogValuer.
 func (hidden) LogValue() slog.Value { return slog.StringValue(redacted) }

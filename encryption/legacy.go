@@ -14,15 +14,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// This file reads what the client-side encryption of the storage libraries for .NET, Java and Python has written;
-// nothing writes it. Each entity has a content key and two additional properties. Its strings are stored as
-// Edm.Binary, encrypted with AES-256-CBC and padded by PKCS#7.
+// This file reads rows that the client-side encryption of the storage libraries for .NET, Java and Python has written: with a content key of their
+// own, two additional properties, and strings as Edm.Binary, by AES-256-CBC with PKCS#7.
 const (
 	legacyMetadata = "_ClientEncryptionMetadata1" // JSON: the wrapped content key, the IV
 	legacyNames    = "_ClientEncryptionMetadata2" // the names of the encrypted properties, encrypted
 )
 
-// legacyEnvelope is the content of the property legacyMetadata.
 type legacyEnvelope struct {
 	WrappedContentKey struct {
 		KeyID        string `json:"KeyId"`
@@ -37,13 +35,11 @@ type legacyEnvelope struct {
 	KeyWrappingMetadata *struct{ EncryptionLibrary string }
 }
 
-// isJava reports whether the Java library wrote the entity: that library derives IVs from partition key and
-// row key in the reverse order of the others.
+// isJava reports whether the Java library wrote the entity: it derives IVs from partition key and row key in reverse order.
 func (l *legacyEnvelope) isJava() bool {
 	return l.KeyWrappingMetadata == nil || strings.Contains(l.KeyWrappingMetadata.EncryptionLibrary, "Java")
 }
 
-// legacyCipher decrypts the values of one entity.
 type legacyCipher struct {
 	block  cipher.Block
 	iv     []byte
@@ -51,8 +47,7 @@ type legacyCipher struct {
 	intact bool   // no check has failed so far
 }
 
-// open decrypts one value. There is no MAC; padding and text are checked together, so that both fail with the same
-// error.
+// open decrypts one value. Without a MAC, padding and text are checked together, so that both fail with the same error.
 func (c *legacyCipher) open(name string, v tables.Value) string {
 	sealed, binary := v.Bytes()
 	whole := len(sealed) > 0 && len(sealed)%aes.BlockSize == 0
@@ -69,7 +64,7 @@ func (c *legacyCipher) open(name string, v tables.Value) string {
 	return string(plain)
 }
 
-// pkcs7 returns the length without padding, and 1 if the padding is valid, in constant time.
+// pkcs7 runs in constant time. It returns the length without padding, and 1 if the padding is valid.
 func pkcs7(b []byte) (length, ok int) {
 	n := int(b[len(b)-1])
 	ok = subtle.ConstantTimeLessOrEq(1, n) & subtle.ConstantTimeLessOrEq(n, aes.BlockSize)
@@ -81,8 +76,7 @@ func pkcs7(b []byte) (length, ok int) {
 	return len(b) - subtle.ConstantTimeSelect(ok, n, 0), ok
 }
 
-// loadLegacy decrypts an entity of the old libraries. Besides ErrNotAuthentic it returns only errors of a wrapping key
-// that is temporarily unavailable.
+// loadLegacy decrypts an entity of the old libraries. Its errors are ErrNotAuthentic, and those of an unavailable wrapping key.
 func (c *rowCipher) loadLegacy(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
 	values, err := c.legacyCipher(ctx, key, p)
 	if err != nil {
@@ -110,8 +104,7 @@ func (c *rowCipher) loadLegacy(ctx context.Context, key tables.Key, p tables.Pro
 	return out, nil
 }
 
-// legacyCipher unwraps the content key. If that fails, it continues with a key of zeros, so that an attacker cannot learn from the time
-// which check failed.
+// legacyCipher continues with a key of zeros if the unwrap fails, so that the time does not show which check failed.
 func (c *rowCipher) legacyCipher(ctx context.Context, key tables.Key, p tables.Properties) (*legacyCipher, error) {
 	text, intact := p.Get(legacyMetadata).Text()
 	var l legacyEnvelope
@@ -144,8 +137,7 @@ func (c *rowCipher) legacyCipher(ctx context.Context, key tables.Key, p tables.P
 	return &legacyCipher{block: block, iv: l.ContentEncryptionIV, keys: keys, intact: intact}, nil
 }
 
-// parseLegacyNames reads the list of names: a JSON array, or the Java library's form [a, b]. An empty list is
-// the same in both.
+// parseLegacyNames reads a JSON array, or the Java library's form [a, b].
 func parseLegacyNames(text string) (names []string, ok bool) {
 	if json.Unmarshal([]byte(text), &names) == nil {
 		return names, true

@@ -21,22 +21,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data key:
-// entities under an older data key, in plaintext (with Options.AcceptPlaintext), or of the old
-// libraries (with Options.Legacy). It writes each under its ETag, so other programs may continue to write; they use
-// the current key once their TTL has expired. It writes the entities of a partition in change sets. If a set fails,
-// it writes its entities one by one, so that an entity that changes all the time delays only itself. The other
-// patterns of the repository see driver.ChangeTouch. Reencrypt can be interrupted at any point and repeated or
-// resumed. The repository must have the Encryption among its patterns.
+// Reencrypt rewrites every entity, with its copies, that is not encrypted under the registry's current data key: under an older one, in plaintext
+// (with Options.AcceptPlaintext), or of the old libraries (with Options.Legacy). Each is written under its ETag, so other programs may continue to
+// write; they use the current key once their TTL has expired. If a change set of a partition fails, its entities are written one by one, so one
+// that changes all the time delays only itself. Other patterns see driver.ChangeTouch. It can be interrupted, repeated and resumed. The repository
+// must have the Encryption among its patterns.
 //
-// An entity that cannot be written does not end the run: Reencrypt gives it to JobOptions.Found, after its page, as
-// Undecodable if it cannot be read or decrypted, else as Different, with the error in Finding.Err. Reencrypt returns
-// ErrWiring if Patterns, Lag, Rows or DryRun is set. The Report counts Read, Written, Unchanged, Conflicts, Failed
-// and Findings of this run, without the runs that it resumes.
+// An entity that cannot be written does not end the run: JobOptions.Found gets it, after its page, as Undecodable if it cannot be read or
+// decrypted, else as Different, with the error in Finding.Err. Reencrypt returns ErrWiring if Patterns, Lag, Rows or DryRun is set. The Report
+// counts Read, Written, Unchanged, Conflicts, Failed and Findings of this run alone.
 //
-// Requests: 1 for the current key, 1 for each 1,000 entities, and 1 for each change set of 100 rows, so 12
-// for 1,000 old entities of a partition without other patterns, 22 with an index in the partition; 2 more for
-// each conflict, and with several pages the additional requests of Query.AllParallel.
+// Requests: 1 for the current key, 1 for each 1,000 entities, and 1 for each change set of 100 rows, so 12 for 1,000 old entities of a partition
+// without other patterns, 22 with an index in the partition; 2 more for each conflict, and with several pages the additional requests of
+// Query.AllParallel.
 func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *patterns.JobOptions) (tables.Report, error) {
 	const op = "Reencrypt"
 	if repository == nil {
@@ -58,7 +55,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		return tables.Report{}, err
 	}
 	if id, _, err := e.registry.state.writeKey(ctx); err != nil || id != current {
-		e.registry.state.current.forget(struct{}{}) // the cached id may be that of an older key; writes must read it again
+		e.registry.state.current.forget(struct{}{}) // it may be that of an older key
 		if err != nil {
 			return tables.Report{}, err
 		}
@@ -70,10 +67,9 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 	return patterns.Rewrite(ctx, host, job, options)
 }
 
-// outdated reports whether to rewrite an entity: it is not encrypted under the current data key, has a property that is
-// declared as encrypted and only signed, or one that the seal does not list. whole means that all properties were read; known is false if those that
-// were read do not show whether the entity is outdated. outdated does not check the seal's MAC: a forged seal causes
-// at most a wrong decision about one write, and the next read detects it.
+// outdated reports whether to rewrite an entity: it is not under the current data key, or a declared property is only signed or not in the seal.
+// whole means that all properties were read; known is false if those read do not decide. The seal's MAC is not checked: a forged seal causes at
+// most one wrong decision about a write, and the next read detects it.
 func (c *rowCipher) outdated(current DataKeyID, entity tables.Key, p tables.Properties, whole bool) (outdated, known bool) {
 	if !whole && (c.options.AcceptPlaintext || !p.Has(SealProperty)) {
 		return false, false
@@ -92,10 +88,9 @@ func (c *rowCipher) outdated(current DataKeyID, entity tables.Key, p tables.Prop
 	}), true
 }
 
-// Uses counts, by data key, the encrypted properties and seals in all rows of the given tables, including copies and
-// the further rows of entities that are spread over several rows. Pass the tables of the entities and those of their
-// copies. UsesInBlobs counts sealed blobs. Uses scans the whole tables. Requests: those of Query.AllParallel in
-// order, so 1 for each 1,000 rows and some additional ones.
+// Uses counts, by data key, the encrypted properties and seals in all rows of the given tables. Pass the tables of the entities and of their
+// copies; UsesInBlobs counts blobs. It scans whole tables. Requests: those of Query.AllParallel in order, so 1 for each 1,000 rows and some
+// additional ones.
 func Uses(ctx context.Context, among ...*tables.Table) (map[DataKeyID]int64, error) {
 	uses := map[DataKeyID]int64{}
 	for _, table := range among {
@@ -105,7 +100,7 @@ func Uses(ctx context.Context, among ...*tables.Table) (map[DataKeyID]int64, err
 				return nil, err
 			}
 			slices.SortFunc(row.Properties, func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) })
-			text = append(text[:0], text[max(0, len(text)-packedID+1):]...) // keep the end of the previous row: a sealed value may begin there
+			text = append(text[:0], text[max(0, len(text)-packedID+1):]...) // a sealed value may begin at the end of the previous row
 			for _, property := range row.Properties {
 				if b, binary := property.Value.Bytes(); binary && len(b) >= headerSize && hasHeader(b) {
 					uses[DataKeyID(b[8:24])]++
@@ -119,16 +114,14 @@ func Uses(ctx context.Context, among ...*tables.Table) (map[DataKeyID]int64, err
 	return uses, nil
 }
 
-// A layout packs values into texts, with binary values in base64, and splits the texts at any point into several
-// properties and rows. In base64 the magic bytes are always the same text, and the first 24 bytes, up to the end of
-// the data key's id, have 32 characters.
+// A layout packs values into texts, in base64, and splits the texts anywhere. In base64 the magic bytes are always the same text, and the first 24
+// bytes, up to the end of the data key's id, have 32 characters.
 const (
 	packedMagic = "VFBF"
 	packedID    = 32
 )
 
-// countPacked counts the sealed values packed in a text. It may also count bytes that only look like a sealed value, under an id that no
-// data key has.
+// countPacked may also count other bytes, under an id that no data key has.
 func countPacked(uses map[DataKeyID]int64, text []byte) {
 	for {
 		at := bytes.Index(text, []byte(packedMagic))
@@ -144,13 +137,11 @@ func countPacked(uses map[DataKeyID]int64, text []byte) {
 	}
 }
 
-// blobsAtOnce is how many blobs are read concurrently.
 const blobsAtOnce = 16
 
-// UsesInBlobs counts, by data key, the blobs of a container that a Stream has sealed, such as those of package
-// largeentities with a Sealer, among all blobs whose names begin with the prefix. It reads their headers without
-// authenticating them. It does not count snapshots, older versions, or deleted blobs that can be restored. Requests:
-// 1 for each 5,000 blobs, and 1 for each blob whose size is possible for a sealed blob.
+// UsesInBlobs counts, by data key, the blobs with a prefix that a Stream has sealed, such as those of package largeentities with a Sealer. It reads
+// headers without authenticating them, and does not count snapshots, older versions, or deleted blobs that can be restored. Requests: 1 for each
+// 5,000 blobs, and 1 for each blob whose size is possible for a sealed blob.
 func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (map[DataKeyID]int64, error) {
 	const op = "UsesInBlobs"
 	if blobs == nil {
@@ -172,7 +163,6 @@ func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (m
 	return uses, nil
 }
 
-// countBlobs counts the sealed blobs of a page.
 func countBlobs(ctx context.Context, blobs *container.Client, items []*container.BlobItem, uses map[DataKeyID]int64) error {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -194,8 +184,7 @@ func countBlobs(ctx context.Context, blobs *container.Client, items []*container
 	return group.Wait()
 }
 
-// blobDataKey reads the data key from the header of a blob. A blob that was deleted after it was listed counts as not
-// sealed.
+// blobDataKey reads the data key from a blob's header. A blob that was deleted meanwhile counts as not sealed.
 func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed bool, err error) {
 	answer, err := client.DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: 0, Count: headerSize}})
 	if wire.HasCode(err, "BlobNotFound", "InvalidRange") {
@@ -205,14 +194,13 @@ func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed
 		return id, false, err
 	}
 	beginning, err := readHeader(answer.Body)
-	if err == nil && len(beginning) < headerSize { // the listing says that the blob is longer, so the response was cut off
+	if err == nil && len(beginning) < headerSize { // the listing says that the blob is longer: the response was cut off
 		err = &tables.Error{Op: "UsesInBlobs", Kind: tables.ErrGarbled, Err: errors.New("the response is shorter than the header of a sealed blob; repeat the operation")}
 	}
 	h, _, ok := parseHeader(beginning, kindStream)
 	return h.key, ok, err
 }
 
-// blobError turns an error of the blob service into a tables.Error.
 func blobError(op string, err error) error {
 	if _, ok := errors.AsType[*tables.Error](err); ok {
 		return err

@@ -17,19 +17,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Registry holds data keys: random keys, each wrapped by a KeyWrapper and stored in one partition of a table.
+// Registry holds random data keys, each wrapped by a KeyWrapper and stored in one partition of a table.
 //
 //	PartitionKey  RowKey                                properties
 //	datakeys      key_5f0a...                           Wrapped WrappedBy Algorithm State="active" Check Created
 //	datakeys      beacon_email                          Wrapped WrappedBy Algorithm State="active" Check Created
 //	datakeys      current                               DataKey=5f0a... Since Check
 //
-// Check is a MAC under the key itself: it binds the row to its registry, account, table and state, so a row copied
-// from elsewhere is refused. docs/reference/encryption.md describes it, and RegistryOptions determine which
-// rows are accepted.
-//
-// A Registry caches unwrapped keys in memory (RegistryOptions.TTL). It is safe for concurrent use and can serve any
-// number of repositories.
+// Check, a MAC under the key itself, binds the row to its registry, account, table and state; RegistryOptions decide which rows are accepted.
+// Unwrapped keys are cached in memory. A Registry is safe for concurrent use and for any number of repositories.
 type Registry struct {
 	hidden
 	state *registry
@@ -37,33 +33,30 @@ type Registry struct {
 
 // RegistryOptions are the options of a Registry; nil is the same as the zero value.
 type RegistryOptions struct {
-	// Name is the partition (default "datakeys"). Give registries of different tenants or environments different tables
-	// or names.
+	// Name is the partition (default "datakeys"). Registries of different tenants or environments need different tables or names.
 	Name string
-	// TTL is how long an unwrapped key, and the id of the current one, stay in memory (default 5 minutes, at most 24
-	// hours). A new data key, or the removal of a program's access to a wrapping key, takes effect within the TTL.
+	// TTL is how long an unwrapped key, and the id of the current one, stay in memory (default 5 minutes, at most 24 hours), and so how late a new
+	// data key, or a program's lost access to a wrapping key, takes effect.
 	TTL time.Duration
 	// MaxUses is how often an unwrapped key is used before it is fetched again (default 1,048,576).
 	MaxUses int64
-	// Trusted lists the ids of the accepted data keys and beacon keys. New writes use the first one, whatever the table
-	// names as current. Because an id is a hash of its key, an attacker who can write the table can neither insert a
-	// key of their own nor restore an older state. With nil, a key is accepted if an AES wrapping key (A128KW, A192KW,
-	// A256KW) has wrapped it for this registry; keys wrapped with RSA or an unknown algorithm are refused, because the
-	// public half of an RSA key is enough to wrap.
+	// Trusted lists the ids of the accepted data keys and beacon keys; new writes use the first, whatever the table names as current. An id is a
+	// hash of its key, so an attacker who can write the table can neither insert a key nor restore an older state. With nil, keys are accepted that
+	// an AES wrapping key (A128KW, A192KW, A256KW) has wrapped for this registry.
 	Trusted []DataKeyID
-	// TrustTable also accepts, if Trusted is nil, keys wrapped with RSA or an unknown algorithm. Then anybody who can
-	// write the registry's table and has the public half of the wrapping key can insert a data key that they know.
+	// TrustTable also accepts, without Trusted, keys wrapped with RSA or an unknown algorithm: anybody who can write the registry's table and has
+	// the public half of the wrapping key can insert a data key that they know.
 	TrustTable bool
 }
 
 const (
 	defaultRegistry = "datakeys"
 	defaultTTL      = 5 * time.Minute
-	maxTTL          = 24 * time.Hour // RemoveUnusedDataKey waits for this long, whatever TTL the calling program has
+	maxTTL          = 24 * time.Hour // RemoveUnusedDataKey waits for this long, whatever this program's TTL
 	defaultUses     = 1 << 20
 )
 
-// registry is the state of a Registry, behind a pointer so that fmt never prints the keys.
+// registry is behind a pointer so that fmt never prints the keys.
 type registry struct {
 	table   *tables.Table
 	wrapper KeyWrapper
@@ -71,7 +64,7 @@ type registry struct {
 	trusted []DataKeyID
 	now     func() time.Time
 
-	trustTable bool // has an effect only if trusted is empty
+	trustTable bool // only if trusted is empty
 
 	keyRows     *tables.Rows[keyRow]
 	currentRows *tables.Rows[currentRow]
@@ -81,8 +74,8 @@ type registry struct {
 	newest  newestSeen
 }
 
-// NewRegistry makes a registry in a table. If the table is from Store.Table, Store.Create creates the table and the
-// first data key; otherwise call EnsureDataKey before the first write. NewRegistry makes no request.
+// NewRegistry makes a registry in a table. Store.Create creates its first data key if the table is from Store.Table; otherwise call EnsureDataKey
+// before the first write. Requests: none.
 func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptions) (*Registry, error) {
 	const op = "NewRegistry"
 	if options == nil {
@@ -122,22 +115,20 @@ type DataKeyInfo struct {
 	Current   bool   // new writes use this key
 }
 
-// The registry's rows.
 const (
 	rowCurrent   = "current"
 	prefixKey    = "key"
 	prefixBeacon = "beacon"
 )
 
-// keyRow is a wrapped key.
 type keyRow struct {
 	tables.Meta
 	PartitionKey, RowKey string
 	Wrapped              []byte
 	WrappedBy            string
 	Algorithm            string
-	State                string // stateActive or stateRetired
-	Check                []byte // binds the wrapped key to this row
+	State                string
+	Check                []byte
 	Created              time.Time
 }
 
@@ -151,23 +142,22 @@ type currentRow struct {
 	PartitionKey, RowKey string
 	DataKey              string
 	Since                time.Time
-	Check                []byte // proves that the writer of this row has the key
+	Check                []byte // proves that its writer has the key
 }
 
 func keyRowKey(id DataKeyID) string { return compoundkey.Join(prefixKey, compoundkey.Bytes(id[:])) }
 
-// idOf returns the id of a data key: the first 16 bytes of HMAC-SHA256 with the key itself. So an id proves which key it belongs to.
+// idOf returns the first 16 bytes of HMAC-SHA256 with the key itself, so an id proves which key it belongs to.
 func idOf(key []byte) DataKeyID {
 	return DataKeyID(hmacOf(key, []byte("tablepatterns/encryption/1/id"))[:16])
 }
 
 func randomKey() []byte {
 	key := make([]byte, keySize)
-	rand.Read(key) // never fails: crypto/rand ends the program instead
+	rand.Read(key) // never fails
 	return key
 }
 
-// wrap wraps a key and makes its row.
 func (r *registry) wrap(ctx context.Context, key []byte, row string) (*keyRow, error) {
 	wrapped, err := r.wrapper.Wrap(ctx, key)
 	if err != nil {
@@ -179,10 +169,10 @@ func (r *registry) wrap(ctx context.Context, key []byte, row string) (*keyRow, e
 	return made, nil
 }
 
-// stamp returns the current time in a precision that the service stores.
+// stamp returns the time in a precision that the service stores.
 func (r *registry) stamp() time.Time { return r.now().UTC().Truncate(time.Millisecond) }
 
-// unwrap returns the key in a row. It returns tables.ErrGarbled if the row does not match its Check.
+// unwrap returns the key in a row, or tables.ErrGarbled if the row does not match its Check.
 func (r *registry) unwrap(ctx context.Context, row *keyRow) ([]byte, error) {
 	if !r.wrapper.Holds(row.WrappedBy, row.Algorithm) {
 		return nil, errNoWrapper(row.wrapped())
@@ -200,7 +190,6 @@ func (r *registry) unwrap(ctx context.Context, row *keyRow) ([]byte, error) {
 	return key, nil
 }
 
-// trusts reports whether RegistryOptions.Trusted allows the use of a key.
 func (r *registry) trusts(id DataKeyID) bool {
 	return len(r.trusted) == 0 || slices.Contains(r.trusted, id)
 }
@@ -209,7 +198,6 @@ func errNotTrusted(id DataKeyID) error {
 	return fmt.Errorf("%w: data key %s is not among RegistryOptions.Trusted; add its id if you trust it", tables.ErrWiring, id)
 }
 
-// fetch reads and unwraps the key in a row.
 func (r *registry) fetch(ctx context.Context, row string) (heldKey, error) {
 	stored, err := r.keyRows.Get(ctx, tables.Key{Partition: r.name, Row: row})
 	if err != nil {
@@ -225,7 +213,7 @@ func (r *registry) fetch(ctx context.Context, row string) (heldKey, error) {
 	return heldKey{newSecret(key), stored.State}, nil
 }
 
-// held returns a data key by its id, from the cache if possible.
+// held returns a data key, from the cache if possible.
 func (r *registry) held(ctx context.Context, id DataKeyID) (heldKey, error) {
 	if !r.trusts(id) {
 		return heldKey{}, errNotTrusted(id)
@@ -233,14 +221,12 @@ func (r *registry) held(ctx context.Context, id DataKeyID) (heldKey, error) {
 	return r.keys.get(ctx, id, func(ctx context.Context) (heldKey, error) { return r.fetch(ctx, keyRowKey(id)) })
 }
 
-// dataKey returns the bytes of a data key by its id.
 func (r *registry) dataKey(ctx context.Context, id DataKeyID) ([]byte, error) {
 	key, err := r.held(ctx, id)
 	return key.bytes(), err
 }
 
-// readCurrent reads the row "current" and the id of the data key that it names. If the row names no key, readCurrent returns the row and
-// an error.
+// readCurrent reads the row "current". If that names no key, it returns the row and an error.
 func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, error) {
 	row, err := r.currentRows.Get(ctx, tables.Key{Partition: r.name, Row: rowCurrent})
 	if err != nil {
@@ -253,7 +239,7 @@ func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, err
 	return row, id, nil
 }
 
-// named returns the id of the data key for new writes, from the options or the table. It does not check whether the key may be used.
+// named returns the id of the data key for new writes, without a check whether it may be used.
 func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 	if len(r.trusted) > 0 {
 		return r.trusted[0], nil
@@ -262,7 +248,6 @@ func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 	return id, err
 }
 
-// writeKey returns the data key for new writes.
 func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 	id, err := r.current.get(ctx, struct{}{}, r.writable)
 	if errors.Is(err, errNoDataKey) {
@@ -280,8 +265,7 @@ func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 
 var errUnusableKey = errors.New("cannot load the data key for new writes; call Registry.Check for the cause")
 
-// DataKeys yields the data keys of the registry. Requests: 2 (1 with RegistryOptions.Trusted), and 1 more for each
-// 1,000 keys.
+// DataKeys yields the data keys of the registry. Requests: 2 (1 with RegistryOptions.Trusted), and 1 more for each 1,000 keys.
 func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 	return func(yield func(DataKeyInfo, error) bool) {
 		current, err := r.state.named(ctx)
@@ -308,7 +292,6 @@ func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 	}
 }
 
-// rows yields the rows of the keys whose row keys begin with a prefix.
 func (r *registry) rows(ctx context.Context, prefix string) iter.Seq2[*keyRow, error] {
 	return r.keyRows.Query().Partition(r.name).Rows(compoundkey.All().Under(prefix)).All(ctx)
 }

@@ -13,17 +13,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// CreateDataKey creates a data key that new writes use from now on; other programs use it within their TTL. Before
-// the first write, call it once, or call EnsureDataKey. It returns tables.ErrConflict if another program created a
-// key at the same time; use that key. CreateDataKey retires the previous key in the same transaction: that key still
-// decrypts, and programs that read the registry afterwards write under the new one, unless RegistryOptions.Trusted
-// names another first. Requests: 1 to wrap, 1 to read, 1 transaction; if there was a key, 1 more to read it and 1 to
-// unwrap it.
+// CreateDataKey creates a data key for all further writes; other programs use it within their TTL. The previous key is retired in the same
+// transaction: it still decrypts, but is not written under, unless RegistryOptions.Trusted names another first. It returns tables.ErrConflict if
+// another program created a key at the same time; use that key. Requests: 1 to wrap, 1 to read, 1 transaction; if there was a key, 1 more to read
+// it and 1 to unwrap it.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	return r.createDataKey(ctx, false)
 }
 
-// createDataKey creates a data key. If onlyFirst is set and there is a data key already, it returns errHasDataKey.
+// createDataKey with onlyFirst returns errHasDataKey if there is a data key already.
 func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID, error) {
 	const op = "CreateDataKey"
 	s, key := r.state, randomKey()
@@ -40,7 +38,7 @@ func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID
 	if first {
 		current = &currentRow{PartitionKey: s.name, RowKey: rowCurrent}
 	}
-	if current == nil { // an err beside a row means that the row names no key, and this call replaces it
+	if current == nil { // the row names no key, and this call replaces it
 		return DataKeyID{}, err
 	}
 	retired, since, err := s.retired(ctx, current)
@@ -49,7 +47,7 @@ func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID
 	}
 	current.DataKey, current.Since = id.String(), s.stamp()
 	if !since.Before(current.Since) {
-		current.Since = since.Add(time.Millisecond) // this program's clock is slow; programs refuse a row that is older than the previous one
+		current.Since = since.Add(time.Millisecond) // this program's clock is slow: a row older than the previous one would be refused
 	}
 	current.Check = s.currentCheck(key, current.Since)
 	err = s.commitKey(ctx, row, current, first, retired)
@@ -63,9 +61,9 @@ func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID
 	return id, nil
 }
 
-// EnsureDataKey creates the first data key if there is none, and otherwise changes nothing. Several programs may call it at once: all
-// use the same key. Store.Create calls it for a registry in one of the store's tables. With RegistryOptions.Trusted it does nothing, since
-// no program would use a key that Trusted does not name. Requests: 1, and those of CreateDataKey for the first key.
+// EnsureDataKey creates the first data key if there is none. Programs that call it at once all use the same key. Store.Create calls it for a
+// registry in one of the store's tables. It does nothing with RegistryOptions.Trusted: no program would use a key that Trusted does not name.
+// Requests: 1, and those of CreateDataKey for the first key.
 func (r *Registry) EnsureDataKey(ctx context.Context) error {
 	if len(r.state.trusted) > 0 {
 		return nil
@@ -82,8 +80,8 @@ func (r *Registry) EnsureDataKey(ctx context.Context) error {
 
 var errHasDataKey = errors.New("the registry already has a data key")
 
-// retired returns the row of the data key that "current" names, with its state changed to retired, and the Since of
-// "current". It returns nil if the key cannot be used or the Check of "current" is wrong: then no write uses the key.
+// retired returns the current data key's row, changed to retired, and the Since of "current". It returns nil if the key cannot be used or the Check
+// of "current" is wrong: then no write uses the key.
 func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, time.Time, error) {
 	id, ok := parseDataKeyID(current.DataKey)
 	if !ok {
@@ -107,7 +105,6 @@ func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, t
 	return row, current.Since, nil
 }
 
-// commitKey writes a new data key, the row that names it and the retired key, if there is one.
 func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentRow, first bool, retired *keyRow) error {
 	x := r.table.NewTransaction()
 	keyEntity, err := r.keyRows.Entity(row)
@@ -135,12 +132,10 @@ func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentR
 	return err
 }
 
-// Rewrap wraps every key of the registry again with the registry's wrapper. If the wrapper is a Chain whose first
-// wrapper is new, the registry no longer needs the old wrapping key afterwards. Encrypted entities are not changed.
-// Rewrap returns the number of keys that it wrote; it skips keys that are already under the newest version of the
-// wrapping key, so it can be repeated after a crash. It replaces a wrapped key only after it has unwrapped the new
-// form successfully. Requests: 2, and 1 more for each 1,000 keys; for each key 1 to unwrap and 1 to wrap; for each
-// changed key 1 more to unwrap and 1 to write.
+// Rewrap wraps every key of the registry again with the registry's wrapper, and leaves encrypted entities as they are. With a Chain whose first
+// wrapper is new, the registry no longer needs the old wrapping key afterwards. It returns how many keys it wrote; it skips those under the newest
+// version of the wrapping key, so it can be repeated after a crash, and replaces a wrapped key only after it has unwrapped the new form. Requests:
+// 2, and 1 more for each 1,000 keys; for each key 1 to unwrap and 1 to wrap; for each changed key 1 more to unwrap and 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	written := 0
 	for _, prefix := range []string{prefixKey, prefixBeacon} {
@@ -157,7 +152,7 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 			}
 			err = r.state.keyRows.Replace(ctx, row)
 			if errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound) {
-				continue // another Rewrap has written it, or it was removed
+				continue // by another Rewrap, or removed
 			}
 			if err != nil {
 				return written, err
@@ -168,21 +163,20 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	return written, nil
 }
 
-// rewrap wraps a key again and puts it into its row.
 func (r *registry) rewrap(ctx context.Context, row *keyRow) (changed bool, err error) {
 	key, err := r.unwrap(ctx, row)
 	if err != nil {
 		return false, err
 	}
 	if id := idOf(key); !r.trusts(id) {
-		return false, errNotTrusted(id) // do not wrap an attacker's key under an AES key, which would make it look like one of the registry's
+		return false, errNotTrusted(id) // under an AES key, an attacker's key would look like one of the registry's
 	}
 	wrapped, err := r.wrapper.Wrap(ctx, key)
 	if err != nil || wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm {
 		return false, err
 	}
 	row.Wrapped, row.WrappedBy, row.Algorithm = wrapped.Bytes, wrapped.KeyID, wrapped.Algorithm
-	again, err := r.unwrap(ctx, row) // test the new form before it replaces the old one, which may be the only form that can be unwrapped
+	again, err := r.unwrap(ctx, row) // test the new form before it replaces the old one
 	if err == nil && subtle.ConstantTimeCompare(again, key) != 1 {
 		err = errNotWrapped()
 	}
@@ -193,9 +187,8 @@ func keyError(op string, row *keyRow, err error) error {
 	return fmt.Errorf("%s: %s of the registry: %w", op, row.RowKey, err)
 }
 
-// Check unwraps every key of the registry and reports each key that is missing, cannot be unwrapped or is not
-// trusted, and why. Errors from reads of entities deliberately do not contain these details. Requests: 3, 1
-// more for each 1,000 keys, and 1 to unwrap each.
+// Check unwraps every key of the registry and reports each that is missing, cannot be unwrapped or is not trusted, and why; errors of reads
+// deliberately do not tell. Requests: 3, 1 more for each 1,000 keys, and 1 to unwrap each.
 func (r *Registry) Check(ctx context.Context) error {
 	var problems []error
 	named, current, err := r.state.readCurrent(ctx)
@@ -221,7 +214,7 @@ func (r *Registry) Check(ctx context.Context) error {
 			}
 			if row.RowKey == keyRowKey(current) {
 				found[current] = true
-				if err == nil && len(r.state.trusted) == 0 { // with Trusted, writes ignore the row "current"
+				if err == nil && len(r.state.trusted) == 0 { // with Trusted, writes ignore it
 					if err := r.state.checkCurrent(named, heldKey{newSecret(key), row.State}); err != nil {
 						problems = append(problems, fmt.Errorf("checking the current data key: %w", err))
 					}
@@ -241,17 +234,14 @@ func (r *Registry) Check(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// rotationMargin is added to the longest TTL before a key is removed. It covers the difference between clocks, and a write that took the
-// key from the cache at the end of the TTL and is not finished.
+// rotationMargin, beside the longest TTL, covers the difference between clocks and a write that took the key at the end of the TTL.
 const rotationMargin = 15 * time.Minute
 
-// RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more. Pass the
-// tables of the entities and those of their copies. Data encrypted under the key elsewhere, in another table, a blob
-// (see UsesInBlobs) or a backup, is lost unless a backup has the key's row. It returns tables.ErrConflict for the
-// current key, for a key in RegistryOptions.Trusted, and for a key that still has uses (run Reencrypt). It also
-// returns tables.ErrConflict during the first 24 hours (the longest TTL) and 15 minutes after the last CreateDataKey,
-// since other programs may still write with the key. First stop or change programs that have the key among
-// RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
+// RemoveUnusedDataKey deletes a data key under which nothing in the given tables is encrypted any more. Pass the tables of the entities and of
+// their copies: what is encrypted under the key elsewhere, in another table, a blob (see UsesInBlobs) or a backup, is lost unless a backup has the
+// key's row. It returns tables.ErrConflict for the current key, for a key in RegistryOptions.Trusted, for one that still has uses (run Reencrypt),
+// and during the first 24 hours (the longest TTL) and 15 minutes after the last CreateDataKey, since other programs may still write with the key.
+// First stop or change programs that have the key among RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
 func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among ...*tables.Table) error {
 	const op = "RemoveUnusedDataKey"
 	s := r.state

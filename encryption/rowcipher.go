@@ -13,8 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// store encrypts the declared properties of an entity under keys of this write, and adds the seal, which lists the entity's copies. A
-// dry run makes no request: it uses a random data key, since only the size of its result matters.
+// store encrypts the declared properties under keys of this write, and adds the seal. A dry run needs only the size: it makes no request and uses a
+// random data key.
 func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []location, dryRun bool, p tables.Properties) (tables.Properties, error) {
 	var held contents
 	for i := range p {
@@ -50,8 +50,7 @@ func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []locat
 	return c.seal(p, &held, at, o, keys), nil
 }
 
-// copiesOf lists the rows that hold copies of the entity. It ignores the error of a key function that refuses the entity, because the
-// repository then refuses the whole change.
+// copiesOf lists the rows with copies of the entity. It ignores a key function that refuses the entity: the repository then refuses the change.
 func copiesOf(host driver.Host, change *driver.Change) (copies []location) {
 	if change.Entity == nil {
 		return nil
@@ -79,7 +78,6 @@ func copiesOf(host driver.Host, change *driver.Change) (copies []location) {
 	return copies
 }
 
-// seal encrypts the properties in held.names, signs the others except Options.Unsigned, and adds the seal.
 func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin, keys *writeKeys) tables.Properties {
 	bound := at.context(domainValue)
 	out := make(tables.Properties, 0, len(p)+1)
@@ -95,9 +93,8 @@ func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin
 	return append(out, tables.Property{Name: SealProperty, Value: tables.Binary(keys.appendSeal(o, at, held))})
 }
 
-// load reverses store. It returns ErrNotAuthentic for anything that store did not write. After a partial read, load
-// checks each value that was read, but does not notice a value that somebody removed. Every read asks for the seal, so
-// a row without one is refused after a partial read, too.
+// load reverses store, and returns ErrNotAuthentic for anything that store did not write. A partial read does not notice a value that somebody
+// removed, but it asks for the seal, too.
 func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	switch {
 	case p.Has(SealProperty):
@@ -115,7 +112,7 @@ func isEncrypted(p tables.Property) bool {
 	return binary && hasHeader(b)
 }
 
-// row decrypts one row. It makes all checks even if one fails, so that its time does not show which one did.
+// row decrypts one row, with all checks even if one fails, so that its time does not show which did.
 type row struct {
 	cipher  *rowCipher
 	at      place
@@ -125,7 +122,7 @@ type row struct {
 	genuine bool // no check has failed so far
 }
 
-// begin derives the keys of a row. If the data key does not exist, the row is not genuine: an attacker may have changed the key's id.
+// begin derives the keys of a row. Without the data key, the row is not genuine: an attacker may have changed the key's id.
 func (c *rowCipher) begin(ctx context.Context, key tables.Key, o origin, genuine bool) (*row, error) {
 	at, err := c.place(ctx, key)
 	if err != nil {
@@ -150,7 +147,6 @@ func (c *rowCipher) begin(ctx context.Context, key tables.Key, o origin, genuine
 	return &row{cipher: c, at: at, context: at.context(domainValue), keys: keys, origin: o, genuine: genuine}, nil
 }
 
-// open decrypts a property.
 func (r *row) open(p tables.Property) tables.Property {
 	stored, _ := p.Value.Bytes()
 	h, _, ok := parseHeader(stored, kindValue)
@@ -165,8 +161,7 @@ func (r *row) checkPlain(p tables.Property) {
 	r.genuine = r.genuine && accepted && !isOurs(p.Name)
 }
 
-// loadSealed decrypts and checks the properties that the seal names. Options.Unsigned is the reader's decision, so it also exempts a
-// property that an earlier build has signed.
+// loadSealed checks what the seal names. Options.Unsigned is the reader's: it also exempts a property that an earlier build has signed.
 func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Properties, partial bool) (tables.Properties, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)
@@ -195,10 +190,10 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 			equal := subtle.ConstantTimeCompare(code[:], s.signed[signed].code[:]) == 1
 			r.genuine = r.genuine && equal
 			out = append(out, property)
-		case isEncrypted(property): // decrypt it anyway, so that the time does not show that the list of names is wrong
+		case isEncrypted(property): // decrypt anyway, so that the time does not show that the list of names is wrong
 			r.open(property)
 			r.genuine = false
-		default: // compute the digest anyway, for the same reason
+		default: // for the same reason
 			r.keys.signedDigest(property.Name, property.Value)
 			r.checkPlain(property)
 			out = append(out, property)
@@ -210,8 +205,8 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 	return out, nil
 }
 
-// provesCopy reports whether the seal proves that the row held a copy of the entity when the entity was last written. If not, the copy may
-// still be genuine, such as that of an index that was attached later.
+// provesCopy reports whether the seal proves a copy of the entity. Otherwise it may still be genuine, such as that of an index that was attached
+// later.
 func (c *rowCipher) provesCopy(ctx context.Context, of driver.Reading, table *tables.Table, at tables.Key, p tables.Properties) (bool, error) {
 	stored, _ := p.Get(SealProperty).Bytes()
 	s, ok := parseSeal(stored)

@@ -11,20 +11,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// SealProperty is the plain Edm.Binary property beside the encrypted ones of a row. It authenticates the row: which properties are
-// encrypted, the values of those that are signed, and which rows hold copies. After its header:
+// SealProperty is the plain Edm.Binary property beside the encrypted ones of a row. It authenticates which properties are encrypted, the values of
+// the signed ones, and which rows hold copies. After its header:
 //
 //	 88   2   number of encrypted properties, big endian
 //	 90  ...  each name: 2 bytes length, big endian, and UTF-8; sorted
 //	...   2   number of signed properties
-//	...  ...  each name in the same way, sorted, and 16 bytes of HMAC-SHA256 over "tablepatterns/encryption/1/signed", the name, and
-//	          the type code and octets of the value
+//	...  ...  each name in the same way, sorted, and 16 bytes of its digest
 //	...   2   number of copies
-//	...  ...  each: 16 bytes of HMAC-SHA256 over "tablepatterns/encryption/1/copy", account, table, partition key and row key; sorted
-//	end  32   HMAC-SHA256 over "tablepatterns/encryption/1/seal", scope, account, table, partition key, row key and required context;
-//	          and all of the above
+//	...  ...  16 bytes of digest of each, sorted
+//	end  32   HMAC-SHA256 over place and all of the above
 //
-// In the input of a MAC, 4 bytes of length precede each text. No length precedes the header and the lists at the end.
+// docs/reference/encryption.md has the inputs of the digests and of the MAC.
 const SealProperty = "_encryptionSeal"
 
 const (
@@ -34,25 +32,23 @@ const (
 
 type digest [digestSize]byte
 
-// signedValue is a property that is stored in plaintext and authenticated.
 type signedValue struct {
 	name string
 	code digest
 }
 
-// contents holds what a seal says about a row.
 type contents struct {
 	names  []string      // of the encrypted properties, sorted
 	signed []signedValue // sorted by name
 	copies []digest      // sorted
 }
 
-// digest returns a truncated MAC over texts, under the MAC key of one write.
+// digest truncates a MAC over texts, under the MAC key of one write.
 func (k *writeKeys) digest(texts ...string) (d digest) {
 	if k.digests == nil {
 		k.digests = hmac.New(sha256.New, k.mac)
 	} else {
-		k.digests.Reset() // cheaper than a new HMAC, since the HMAC has already hashed its key
+		k.digests.Reset() // cheaper than a new HMAC, which would hash its key again
 	}
 	k.scratch = appendFields(k.scratch[:0], texts...)
 	k.digests.Write(k.scratch)
@@ -66,12 +62,10 @@ func (k *writeKeys) signedDigest(name string, v tables.Value) digest {
 	return k.digest(domainSigned, name, string(octets))
 }
 
-// copyDigest returns the digest of a row that holds a copy.
 func (k *writeKeys) copyDigest(l location) digest {
 	return k.digest(domainCopy, l.account, l.table, l.partition, l.row)
 }
 
-// appendSeal encodes and authenticates the seal of a row.
 func (k *writeKeys) appendSeal(o origin, at place, c *contents) []byte {
 	h := header{kind: kindSeal, origin: o}
 	b := appendCount(h.append(nil), len(c.names))
@@ -97,15 +91,14 @@ func (k *writeKeys) sealMAC(at place, body []byte) []byte {
 	return hmacOf(k.mac, at.context(domainSeal), body)
 }
 
-// rowSeal is a seal as it was read; do not use it before its MAC is verified.
+// rowSeal must not be used before its MAC is verified.
 type rowSeal struct {
 	header
 	contents
 	body, code []byte
 }
 
-// parseSeal parses a seal. It returns a seal even if ok is false, so that the caller does the same work in both cases
-// and its time does not show which check failed.
+// parseSeal returns a seal even if ok is false: see parseHeader.
 func parseSeal(b []byte) (s rowSeal, ok bool) {
 	h, rest, ok := parseHeader(b, kindSeal)
 	s.header = h
@@ -128,7 +121,7 @@ func parseSeal(b []byte) (s rowSeal, ok bool) {
 	return s, ok && sorted && !r.short && len(r.rest) == 0
 }
 
-// sealReader reads the parts of a seal. If a part is incomplete, it sets short, and that part and all later ones are zeros.
+// sealReader sets short at an incomplete part, and returns zeros from there on.
 type sealReader struct {
 	rest  []byte
 	short bool
@@ -144,8 +137,7 @@ func (r *sealReader) take(n int) []byte {
 	return b
 }
 
-// count returns the number of parts that follow. It returns 0 if fewer bytes follow, so that a forged count does not make parseSeal loop
-// over parts that do not exist.
+// count returns 0 if there are fewer bytes than parts, so that a forged count does not make parseSeal loop.
 func (r *sealReader) count() int {
 	n := int(binary.BigEndian.Uint16(r.take(2)))
 	if n > len(r.rest) {
@@ -159,13 +151,12 @@ func (r *sealReader) name() string { return string(r.take(int(binary.BigEndian.U
 
 func (r *sealReader) digest() digest { return digest(r.take(digestSize)) }
 
-// verifies reports whether the key commitment and the MAC are right.
 func (k *writeKeys) verifies(s *rowSeal, at place) bool {
 	genuine := hmac.Equal(k.sealMAC(at, s.body), s.code)
 	return k.commits(&s.origin) && genuine
 }
 
-// signedIndex returns the index of a property among the signed ones, -1 if it is not signed.
+// signedIndex returns -1 for a property that is not signed.
 func (c *contents) signedIndex(name string) int {
 	i, found := slices.BinarySearchFunc(c.signed, name, func(s signedValue, name string) int { return strings.Compare(s.name, name) })
 	if !found {

@@ -12,22 +12,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// A sealed stream is a header (kind 3) and chunks of AES-256-GCM, each of a nonce, 65,536 bytes of plaintext and a tag.
-// The last chunk has 1 to 65,536 bytes, or none if the whole plaintext is empty. The associated data of a chunk are
+// A sealed stream is a header (kind 3) and chunks of AES-256-GCM, each of a nonce, 65,536 bytes of plaintext and a tag; the last has 1 to 65,536
+// bytes, or none if the whole plaintext is empty. The associated data of a chunk are
 //
 //	SHA-256("tablepatterns/encryption/1/stream", scope, binding, header)
 //
-// where 4 bytes of length precede each of the first three, the chunk's number (4 bytes, big endian), and 1 for the last
-// chunk, else 0. The key is used for this stream alone (keys.go), and the random nonces of its at most 2^32 chunks do
-// not collide with a probability above 2^-32.
+// where 4 bytes of length precede each of the first three, the chunk's number (4 bytes, big endian), and 1 for the last chunk, else 0. The random
+// nonces of the at most 2^32 chunks under one key collide with a probability of at most 2^-32.
 const (
 	chunkSize  = 64 << 10
 	sealedSize = chunkSize + overhead
 	maxChunks  = math.MaxUint32
 )
 
-// Stream seals large values, such as those in blobs, in constant memory and with random access. The caller binds each
-// stream to a text, such as the name of its blob, its entity and property. It is safe for concurrent use.
+// Stream seals large values, such as those in blobs, in constant memory and with random access. Each is bound to a text of the caller, such as the
+// name of its blob, its entity and property. It is safe for concurrent use.
 type Stream struct {
 	hidden
 	registry *Registry
@@ -39,7 +38,7 @@ type StreamOptions struct {
 	Scope string // as Options.Scope (default "")
 }
 
-// NewStream makes a Stream with the registry's data keys. It makes no request.
+// NewStream makes a Stream with the registry's data keys. Requests: none.
 func NewStream(registry *Registry, options *StreamOptions) (Stream, error) {
 	if registry == nil || registry.state == nil {
 		return Stream{}, errs.Wiringf("NewStream", "", "the registry is nil; give a Registry")
@@ -55,8 +54,8 @@ func (s Stream) SealedSize(n int64) int64 {
 	return headerSize + n + overhead*max(1, (n+chunkSize-1)/chunkSize)
 }
 
-// PlainSize is the inverse of SealedSize. It returns ErrNotAuthentic for a size that no sealed stream has. Until the
-// last chunk has been read, the result is only as trustworthy as the size that you pass.
+// PlainSize is the inverse of SealedSize. It returns ErrNotAuthentic for an impossible size. Until the last chunk has been read, the result is only
+// as trustworthy as the size given.
 func (s Stream) PlainSize(sealed int64) (int64, error) {
 	body := sealed - headerSize
 	chunks := (body + sealedSize - 1) / sealedSize
@@ -67,8 +66,7 @@ func (s Stream) PlainSize(sealed int64) (int64, error) {
 	return n, nil
 }
 
-// DataKey returns the id of the data key that a stream was sealed under, given at least its first 88 bytes. Keep a data
-// key as long as there are streams sealed under it.
+// DataKey returns the id of a stream's data key, given at least its first 88 bytes. Keep the key as long as streams are sealed under it.
 func (s Stream) DataKey(beginning []byte) (DataKeyID, error) {
 	h, _, ok := parseHeader(beginning, kindStream)
 	if !ok {
@@ -77,7 +75,6 @@ func (s Stream) DataKey(beginning []byte) (DataKeyID, error) {
 	return h.key, nil
 }
 
-// chunks encrypts and decrypts the chunks of one stream.
 type chunks struct {
 	keys *writeKeys
 	data []byte
@@ -88,7 +85,6 @@ func (s Stream) chunks(keys *writeKeys, binding, header []byte) chunks {
 	return chunks{keys: keys, data: data[:]}
 }
 
-// at returns the associated data of a chunk.
 func (c chunks) at(number uint32, last bool) []byte {
 	data := binary.BigEndian.AppendUint32(bytes.Clone(c.data), number)
 	if last {
@@ -97,8 +93,8 @@ func (c chunks) at(number uint32, last bool) []byte {
 	return append(data, 0)
 }
 
-// Seal returns a reader of the sealed form of plaintext. Sealing the same plaintext twice gives two different
-// results. An error of plaintext is returned unchanged; Open refuses the incomplete stream.
+// Seal returns a reader of the sealed form of plaintext, which differs each time. An error of plaintext is returned unchanged; Open refuses the
+// incomplete stream.
 func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error) {
 	if s.registry == nil {
 		return nil, errs.Wiringf("Seal", "", "the Stream is the zero value; make it with NewStream")
@@ -119,10 +115,9 @@ func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (
 	}}, nil
 }
 
-// Open returns a reader of the plaintext of a sealed stream. It returns each chunk only after it has checked
-// it; only io.EOF shows that the stream is complete. The reader returns ErrNotAuthentic for a stream that was
-// changed, cut, extended, reordered or sealed for another binding. An error of ciphertext is returned
-// unchanged.
+// Open returns a reader of the plaintext of a sealed stream, which returns each chunk only after it has checked it; only io.EOF shows that the
+// stream is complete. ErrNotAuthentic means that the stream was changed, cut, extended, reordered or sealed for another binding. An error of
+// ciphertext is returned unchanged.
 func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) (io.Reader, error) {
 	beginning := make([]byte, headerSize)
 	n, _, err := fill(ciphertext, beginning)
@@ -136,7 +131,6 @@ func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) 
 	return &chunkReader{source: ciphertext, size: sealedSize, least: overhead, turn: c.open}, nil
 }
 
-// openChunks makes the cipher of a stream, given its beginning.
 func (s Stream) openChunks(ctx context.Context, binding, beginning []byte) (chunks, error) {
 	if s.registry == nil {
 		return chunks{}, errs.Wiringf("Open", "", "the Stream is the zero value; make it with NewStream")
@@ -167,7 +161,6 @@ func (c chunks) open(dst, in []byte, number uint32, last bool) ([]byte, error) {
 	return out, nil
 }
 
-// buffered turns a function that returns a stream chunk by chunk into a Read.
 type buffered struct {
 	ready []byte // not yet returned by Read
 	err   error  // once ready is empty, every Read returns it
@@ -189,12 +182,12 @@ func (b *buffered) read(p []byte, next func() ([]byte, error)) (int, error) {
 type chunkReader struct {
 	source io.Reader
 	size   int // size of a chunk of the source
-	least  int // smallest size of a chunk
+	least  int // of a chunk
 	turn   func(dst, in []byte, number uint32, last bool) ([]byte, error)
 
 	buffered
-	in     []byte // with room for one byte more than a chunk
-	held   int    // number of bytes that the field in already holds
+	in     []byte // one byte more than a chunk
+	held   int    // bytes in in
 	out    []byte
 	number uint32
 	done   bool
@@ -203,7 +196,6 @@ type chunkReader struct {
 // Read implements io.Reader.
 func (r *chunkReader) Read(p []byte) (int, error) { return r.read(p, r.next) }
 
-// next transforms one chunk.
 func (r *chunkReader) next() ([]byte, error) {
 	if r.done {
 		return nil, io.EOF
@@ -232,8 +224,7 @@ func (r *chunkReader) next() ([]byte, error) {
 	return out, nil
 }
 
-// fill reads until b is full or the source ends. It returns an error only if the source does: io.ReadFull would return
-// io.ErrUnexpectedEOF both for a short source and for a source that was cut off.
+// fill reads until b is full or the source ends. io.ReadFull does not distinguish a short source from one that was cut off.
 func fill(source io.Reader, b []byte) (n int, ended bool, err error) {
 	for n < len(b) && err == nil {
 		var more int
@@ -242,20 +233,18 @@ func fill(source io.Reader, b []byte) (n int, ended bool, err error) {
 	}
 	switch {
 	case n == len(b):
-		return n, false, nil // an error that came with the last byte, including io.EOF, recurs at the next read
+		return n, false, nil // an error with the last byte, including io.EOF, recurs at the next read
 	case err == io.EOF:
 		return n, true, nil
 	}
 	return n, false, err
 }
 
-// RangeFetcher reads a range of a sealed stream, such as a range of a blob. It is called only with ranges within the
-// stream.
+// RangeFetcher reads a range of a sealed stream, always within the stream.
 type RangeFetcher = func(ctx context.Context, offset, length int64) (io.ReadCloser, error)
 
-// OpenRange returns a reader of a range of the plaintext, given the size of the sealed stream. It truncates the range
-// to the stream: a range that begins after the end is empty. It checks each chunk, and its position, like Open. Only a
-// range that reaches the end shows that nothing was cut off there. Requests: 2 fetches.
+// OpenRange returns a reader of a range of the plaintext, cut to the stream, given the size of the sealed stream. It checks each chunk, and its
+// position, like Open. Only a range that reaches the end shows that nothing was cut off there. Requests: 2 fetches.
 func (s Stream) OpenRange(ctx context.Context, binding []byte, sealed, offset, length int64, fetch RangeFetcher) (io.ReadCloser, error) {
 	size, err := s.PlainSize(sealed)
 	if err != nil {
@@ -268,7 +257,7 @@ func (s Stream) OpenRange(ctx context.Context, binding []byte, sealed, offset, l
 	length = min(length, size-offset)
 	first, last := offset/chunkSize, max(0, offset+length-1)/chunkSize
 	if length == 0 {
-		first = last // for an empty range, check one chunk
+		first = last // check one chunk for an empty range
 	}
 	body, err := fetch(ctx, 0, headerSize)
 	if err != nil {
@@ -292,7 +281,6 @@ func (s Stream) OpenRange(ctx context.Context, binding []byte, sealed, offset, l
 	return &rangeReader{body: body, cipher: c, number: first, last: last, total: total, skip: offset - first*chunkSize, left: length, sealed: sealed}, nil
 }
 
-// readHeader reads at most the length of a header, and closes the body.
 func readHeader(body io.ReadCloser) ([]byte, error) {
 	beginning := make([]byte, headerSize)
 	n, _, err := fill(body, beginning)
@@ -302,7 +290,7 @@ func readHeader(body io.ReadCloser) ([]byte, error) {
 	return beginning[:n], err
 }
 
-// rangeReader reads the chunks from number to last, drops the first skip bytes of their plaintext, and returns the next left bytes.
+// rangeReader reads the chunks from number to last, drops the first skip bytes of plaintext, and returns the next left bytes.
 type rangeReader struct {
 	body                io.ReadCloser
 	cipher              chunks

@@ -28,33 +28,31 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// WrappedKey is a key encrypted under another one. It need not be kept secret.
+// WrappedKey is a key encrypted under another one. It is no secret.
 type WrappedKey struct {
-	KeyID     string // id of the wrapping key, with its version if it has one
+	KeyID     string // of the wrapping key, with its version if it has one
 	Algorithm string // such as "A256KW" or "RSA-OAEP-256"
 	Bytes     []byte
 }
 
-// KeyWrapper holds a wrapping key. Implementations in this package are VaultKey, LocalKey, LocalRSAKey and Chain. An
-// implementation must be safe for concurrent use.
+// KeyWrapper holds a wrapping key: VaultKey, LocalKey, LocalRSAKey or Chain. It must be safe for concurrent use.
 type KeyWrapper interface {
 	// Wrap encrypts a key.
 	Wrap(ctx context.Context, key []byte) (WrappedKey, error)
-	// Holds reports whether Unwrap accepts keys that were wrapped under this key id and algorithm. It makes no request.
+	// Holds reports whether Unwrap accepts keys wrapped under this key id and algorithm. Requests: none.
 	Holds(keyID, algorithm string) bool
-	// Unwrap decrypts a key. It returns tables.ErrGarbled if this wrapper's key did not wrap it, and tables.ErrWiring
-	// if Holds is false for it. Any other error means that the wrapping key is temporarily unavailable.
+	// Unwrap decrypts a key. It returns tables.ErrGarbled if this wrapper's key did not wrap it, and tables.ErrWiring if Holds is false for it. Any
+	// other error means that the wrapping key is temporarily unavailable.
 	Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error)
 }
 
-// Chain is a KeyWrapper for the rotation of wrapping keys: it wraps with its first wrapper, and unwraps with
-// the wrapper that holds the wrapping key.
+// Chain rotates wrapping keys: it wraps with its first wrapper, and unwraps with the one that holds the wrapping key.
 type Chain struct {
 	hidden
 	wrappers []KeyWrapper
 }
 
-// NewChain makes a chain; pass the new wrapping key first and older ones after it. If one of them is nil, Wrap fails.
+// NewChain makes a chain, the newest wrapping key first. If one is nil, Wrap fails.
 func NewChain(first KeyWrapper, older ...KeyWrapper) Chain {
 	return Chain{wrappers: append([]KeyWrapper{first}, older...)}
 }
@@ -92,7 +90,6 @@ func errNoWrapper(wrapped WrappedKey) error {
 	return fmt.Errorf("%w: no KeyWrapper holds wrapping key %q with algorithm %q; add one to the registry's Chain", tables.ErrWiring, wrapped.KeyID, wrapped.Algorithm)
 }
 
-// errNotWrapped means that the bytes are not a key wrapped under this wrapper's key.
 func errNotWrapped() error {
 	return fmt.Errorf("%w: the bytes are not a key that this wrapping key has wrapped; restore the data key's row from a backup", tables.ErrGarbled)
 }
@@ -106,15 +103,14 @@ var (
 
 // The algorithms of wrapping keys, as Key Vault calls them.
 const (
-	AlgorithmA128KW     = "A128KW"       // RFC 3394
-	AlgorithmA192KW     = "A192KW"       // RFC 3394
+	AlgorithmA128KW     = "A128KW"
+	AlgorithmA192KW     = "A192KW"
 	AlgorithmA256KW     = "A256KW"       // RFC 3394
 	AlgorithmRSAOAEP    = "RSA-OAEP"     // with SHA-1: read, never written
 	AlgorithmRSAOAEP256 = "RSA-OAEP-256" // with SHA-256
 )
 
-// LocalKey is a KeyWrapper whose AES key the program holds in memory: for tests, legacy data, or a key from another
-// secret store.
+// LocalKey is a KeyWrapper whose AES key (RFC 3394) the program holds in memory: for tests, legacy data, or a key from another secret store.
 type LocalKey struct {
 	hidden
 	id        string
@@ -122,8 +118,7 @@ type LocalKey struct {
 	key       secret
 }
 
-// NewLocalKey makes a wrapper from a key of 16, 24 or 32 bytes; use 32 for new data. id is stored with each wrapped
-// key, and identifies this wrapper when the key is unwrapped.
+// NewLocalKey makes a wrapper from a key of 16, 24 or 32 bytes; use 32 for new data. id is stored with each wrapped key.
 func NewLocalKey(id string, key []byte) (LocalKey, error) {
 	switch {
 	case id == "":
@@ -156,12 +151,12 @@ func (k LocalKey) Unwrap(_ context.Context, wrapped WrappedKey) ([]byte, error) 
 	return keyUnwrap(k.key.bytes(), wrapped.Bytes)
 }
 
-// LocalRSAKey is a KeyWrapper whose RSA key the program holds in memory. It wraps with RSA-OAEP-256 and also unwraps
-// RSA-OAEP, for legacy data. Anybody who has the public key can wrap keys of their own: see the package comment.
+// LocalRSAKey is a KeyWrapper whose RSA key the program holds in memory. It wraps with RSA-OAEP-256 and also unwraps RSA-OAEP, for legacy data.
+// Anybody with the public key can wrap: see the package comment.
 type LocalRSAKey struct {
 	hidden
 	id  string
-	key **rsa.PrivateKey // two pointers, so that fmt prints only an address if the wrapper is a field of another struct
+	key **rsa.PrivateKey // two pointers: see secret
 }
 
 // NewLocalRSAKey makes a wrapper from a key of at least 2,048 bits.
@@ -210,7 +205,7 @@ func (k LocalRSAKey) Unwrap(_ context.Context, wrapped WrappedKey) ([]byte, erro
 // keyWrapIV is the initial value of RFC 3394, section 2.2.3.1.
 const keyWrapIV = 0xA6A6A6A6A6A6A6A6
 
-// keyWrap is the AES Key Wrap of RFC 3394, section 2.2.1. key has at least 16 bytes, in multiples of 8.
+// keyWrap is AES Key Wrap (RFC 3394, section 2.2.1). key has at least 16 bytes, in multiples of 8.
 func keyWrap(wrapping, key []byte) ([]byte, error) {
 	block, err := aes.NewCipher(wrapping)
 	if err != nil {
@@ -236,7 +231,7 @@ func keyWrap(wrapping, key []byte) ([]byte, error) {
 	return out, nil
 }
 
-// keyUnwrap is the inverse of keyWrap (RFC 3394, section 2.2.2). It returns tables.ErrGarbled for bytes that keyWrap did not return.
+// keyUnwrap (section 2.2.2) returns tables.ErrGarbled for bytes that keyWrap did not return.
 func keyUnwrap(wrapping, wrapped []byte) ([]byte, error) {
 	block, err := aes.NewCipher(wrapping)
 	if err != nil {
@@ -275,13 +270,12 @@ type VaultKey struct {
 
 // VaultOptions are the options of a VaultKey; nil is the same as the zero value.
 type VaultOptions struct {
-	// Algorithm is the wrapping algorithm: AlgorithmRSAOAEP256 (the default), or AlgorithmA256KW with an AES key of a
-	// managed HSM.
+	// Algorithm is AlgorithmRSAOAEP256 (the default), or AlgorithmA256KW with an AES key of a managed HSM.
 	Algorithm string
 }
 
-// NewVaultKey makes a wrapper from a key of the client's vault, such as "https://contoso.vault.azure.net/keys/tables".
-// It wraps with the key's newest version, and unwraps with every version that the vault still has. It makes no request.
+// NewVaultKey makes a wrapper from a key of the client's vault, such as "https://contoso.vault.azure.net/keys/tables". It wraps with the newest
+// version, and unwraps with every version that the vault still has. Requests: none.
 func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (VaultKey, error) {
 	if options == nil {
 		options = &VaultOptions{}
@@ -316,8 +310,8 @@ func (k VaultKey) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	return WrappedKey{KeyID: string(*answer.KID), Algorithm: k.algorithm, Bytes: answer.Result}, nil
 }
 
-// version returns the version in a key id, 32 hexadecimal digits, or "" if the id is not an id of this key: the version becomes part of
-// the path of a request. version ignores case, since the vault's name is a DNS name.
+// version returns the version in an id of this key, 32 hexadecimal digits, else "": it becomes part of a request's path. It ignores case, since the
+// vault's name is a DNS name.
 func (k VaultKey) version(keyID string) string {
 	if len(keyID) <= len(k.id) || !strings.EqualFold(keyID[:len(k.id)], k.id) || keyID[len(k.id)] != '/' {
 		return ""
@@ -329,8 +323,8 @@ func (k VaultKey) version(keyID string) string {
 	return version
 }
 
-// Holds implements KeyWrapper. The algorithm must fit the kind of the key: a row that claims another one would pass for a row that only
-// the holder of a secret AES key can have wrapped.
+// Holds implements KeyWrapper. The algorithm must fit the key's kind: a row that claims another could pass for one that only the holder of a secret
+// AES key can have wrapped.
 func (k VaultKey) Holds(keyID, algorithm string) bool {
 	fits := algorithm == k.algorithm || algorithm == AlgorithmRSAOAEP && k.algorithm == AlgorithmRSAOAEP256
 	return k.client != nil && fits && k.version(keyID) != ""

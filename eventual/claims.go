@@ -28,21 +28,18 @@ import (
 )
 
 const (
-	// claimPrefix is the prefix of the names of blobs that hold large bodies. The message ID follows.
+	// claimPrefix begins the name of a large body's blob; the message ID follows.
 	claimPrefix = "claims/"
 
-	// The metadata of a claim's blob identify the message whose body the blob holds. The values are in
-	// base64, since metadata must be ASCII.
+	// Metadata of a body's blob, in base64 since metadata must be ASCII. They bind it to its message.
 	metaMessage = "tpmessage" // id
 	metaType    = "tptype"
 )
 
-// claimName matches the IDs that can be part of a blob name.
 var claimName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// claimOwner returns what binds a claim's blob to its message: the blob's name contains the message's ID, and
-// the blob's metadata hold the message's ID and type. Without this check, a forged message could name the blob
-// of another message, and the worker would handle and delete that blob.
+// claimOwner binds a body's blob to its message by name, ID and type. Without this check, a forged message could make the worker handle and delete
+// the blob of another message.
 func claimOwner(e *envelope) blobowner.Owner {
 	return blobowner.Owner{What: "the message", Prefix: claimPrefix, Labels: map[string]string{
 		metaMessage: base64.RawURLEncoding.EncodeToString([]byte(e.ID)),
@@ -50,36 +47,28 @@ func claimOwner(e *envelope) blobowner.Owner {
 	}}
 }
 
-// claimMetadata returns the metadata of a body's blob: the message, the message's storage queue, and the term
-// in which the message may be put.
 func claimMetadata(e *envelope, queue string) map[string]*string {
 	return claimOwner(e).Metadata(map[string]string{metaTerm: lease.FormatTerm(claimTerm), metaQueue: queue})
 }
 
-// errClaimGone reports that the blob with the body does not exist. On a redelivery this means that the message
-// was handled: the worker deletes the blob just before the message.
+// errClaimGone on a redelivery means that the message was handled: the worker deletes the blob just before the message.
 var errClaimGone = errors.New("the blob that holds the message's body does not exist; send the message again")
 
-// errForeignClaim reports that a message's claim names a blob whose name is not the message's ID.
 var errForeignClaim = errors.New("the message's claim names the body of another message; only Queue.Send makes claims")
 
-// claimsOwn reports whether the claim names the blob that belongs to the message's ID.
 func (e *envelope) claimsOwn() bool { return e.Claim.Blob == e.ID && claimName.MatchString(e.ID) }
 
 // The sender of a large message stores the body in a blob before it puts the message:
 //
-//  1. the blob is stored. Its metadata names the storage queue of the message, and a term;
+//  1. the blob is stored, with the storage queue of the message and a term in its metadata;
 //  2. the message is put. The sender measures the term by its own clock from before the first attempt of step
 //    1, and starts no attempt later than a margin before its end;
 //  3. the worker that handles the message deletes the blob, then the message.
 //
-// A crash before step 2 leaves a blob that no message names. SweepClaims deletes it: after the term and a grace
-// period, by the service's clock, one of three things holds: the message is on its queue, it is on the poison
-// queue, or it will never be put. So if both queues are empty after SweepClaims has listed such a blob, no
-// message names the blob. SweepClaims checks the queue before the poison queue, because a worker puts a message
-// on the poison queue before it deletes the message from the queue. Requeue moves a message from the poison
-// queue to the queue, but first rewrites the blob's metadata, which changes the ETag under which SweepClaims
-// deletes the blob.
+// A crash before step 2 leaves a blob that no message names. After the term and a grace period, by the service's clock, the message is on its
+// queue, on the poison queue, or will never be put. So if both queues are empty after SweepClaims has listed such a blob, no message names it.
+// SweepClaims checks the queue before the poison queue, because a worker puts a message on the poison queue before it deletes it from the queue.
+// Requeue, which moves a message the other way, first rewrites the blob's metadata, and so changes the ETag under which SweepClaims deletes.
 
 // claimTerm is how long a message may be put after its body was stored.
 const claimTerm = time.Hour
@@ -91,7 +80,6 @@ const (
 
 const errLateClaim = "the term of the blob that holds the body ended before the answer to the put of the message; send it again"
 
-// putInTime puts a message whose body was stored after since, or fails if the term of the body is over.
 func putInTime(ctx context.Context, since time.Time, put func(context.Context) error) error {
 	within, done := lease.Term{Since: since, Lasts: claimTerm, Cause: errLateClaim}.Context(ctx)
 	defer done()
@@ -102,9 +90,8 @@ func putInTime(ctx context.Context, since time.Time, put func(context.Context) e
 	return err
 }
 
-// seal returns the text of an envelope for a storage queue. If the text would exceed the limit, seal stores the
-// body in a blob and returns claimed as true. A crash before the text is put leaves a blob that no message
-// names, which SweepClaims removes.
+// seal returns the text of an envelope for a storage queue. If it exceeds the limit, seal stores the body in a blob and returns claimed as true;
+// SweepClaims removes that blob if the text is never put.
 func (q *queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
 	text, fits, err := e.encode(q.place(), q.signing)
 	if err != nil {
@@ -139,8 +126,7 @@ func (q *queue) claimBlob(c *claim) *blockblob.Client {
 	return q.claims.NewBlockBlobClient(claimPrefix + c.Blob)
 }
 
-// putClaim stores the body of e in the blob that e.Claim names. The blob's name is random, so if the blob
-// exists already, an earlier attempt of this request has stored it.
+// putClaim stores the body of e. The blob's name is random, so a blob that exists already was stored by an earlier attempt of this request.
 func (q *queue) putClaim(ctx context.Context, op, queue string, e *envelope, body []byte) error {
 	var ex wire.Exchange
 	_, err := q.claimBlob(e.Claim).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
@@ -155,7 +141,6 @@ func (q *queue) putClaim(ctx context.Context, op, queue string, e *envelope, bod
 	return writeFailure(op, q.claimsName, err, &ex)
 }
 
-// getClaim reads the body of e and checks its length and hash.
 func (q *queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 	c := e.Claim
 	switch {
@@ -193,8 +178,7 @@ func (q *queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 	return body, nil
 }
 
-// renewClaim restarts the term of the blob with the body of e, for a message that is requeued. It skips a blob
-// that does not exist or belongs to another message.
+// renewClaim restarts the term of the blob with the body of e, for a requeued message. It skips a missing blob, and one of another message.
 func (q *queue) renewClaim(ctx context.Context, op, queue string, e *envelope) error {
 	if q.claims == nil || !e.claimsOwn() {
 		return nil
@@ -217,8 +201,7 @@ func (q *queue) renewClaim(ctx context.Context, op, queue string, e *envelope) e
 	return failure(op, q.claimsName, err)
 }
 
-// removeClaim deletes the blob with the body of e; a missing blob is not an error. For a received message, getClaim
-// has already checked that the blob belongs to it.
+// removeClaim deletes the blob with the body of e; a missing blob is not an error. For a received message, getClaim has checked the owner.
 func (q *queue) removeClaim(ctx context.Context, e *envelope) error {
 	if e == nil || e.Claim == nil || q.claims == nil || !e.claimsOwn() {
 		return nil
@@ -230,7 +213,6 @@ func (q *queue) removeClaim(ctx context.Context, e *envelope) error {
 	return failure("Delete", q.claimsName, err)
 }
 
-// open returns the body of an envelope, from the message or from its blob.
 func (q *queue) open(ctx context.Context, e *envelope) ([]byte, error) {
 	if e.Claim == nil {
 		return e.Body, nil
@@ -240,23 +222,21 @@ func (q *queue) open(ctx context.Context, e *envelope) ([]byte, error) {
 
 // SweepOptions are the options of SweepClaims; nil is the same as the zero value.
 type SweepOptions struct {
-	// DryRun makes the sweep count as Deleted the bodies that it would delete, and delete nothing.
+	// DryRun makes the sweep delete nothing, and count as Deleted what it would delete.
 	DryRun bool
 }
 
 // SweepReport counts what SweepClaims has found and removed.
 type SweepReport struct {
-	Listed  int // bodies in the container
-	Young   int // bodies whose message may still be put, or that were rewritten during the sweep
-	Held    int // bodies that a message may name, since their queue or the poison queue was not empty
-	Foreign int // bodies of another queue that uses the container, or of an unknown queue, since an earlier version did not record it
-	Deleted int
-	Failed  int // bodies that the service did not delete, for example because of a lease
-	// LastFailure is the error of the body that failed last.
+	Listed      int // bodies in the container
+	Young       int // bodies whose message may still be put, or that were rewritten during the sweep
+	Held        int // bodies that a message may name, since their queue or the poison queue was not empty
+	Foreign     int // bodies of another or of an unknown queue
+	Deleted     int
+	Failed      int // bodies that the service did not delete, for example because of a lease
 	LastFailure error
 }
 
-// sweepClaims is Queue.SweepClaims.
 func (q *queue) sweepClaims(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "SweepClaims"
 	var report SweepReport
@@ -298,14 +278,13 @@ func (q *queue) sweepClaims(ctx context.Context, options *SweepOptions) (SweepRe
 	return report, nil
 }
 
-// oldClaim is a body that is so old that its message was put, or will never be put.
+// oldClaim is a body whose message was put already, or will never be put.
 type oldClaim struct {
 	blob  string
 	etag  azcore.ETag
 	queue string // the storage queue of the message
 }
 
-// oldClaims selects the bodies of a page that are old enough; now is the time of the service's response.
 func (q *queue) oldClaims(items []*container.BlobItem, now time.Time, report *SweepReport) (old []oldClaim) {
 	for _, item := range items {
 		report.Listed++
@@ -326,7 +305,7 @@ func (q *queue) oldClaims(items []*container.BlobItem, now time.Time, report *Sw
 	return old
 }
 
-// busy returns which storage queues hold messages. It checks the poison queue last.
+// busy returns which storage queues hold messages. It checks the poison queue last: see claimTerm.
 func (q *queue) busy(ctx context.Context) (map[string]bool, error) {
 	busy := map[string]bool{}
 	for i, shard := range q.shards {
@@ -341,7 +320,6 @@ func (q *queue) busy(ctx context.Context) (map[string]bool, error) {
 	return busy, err
 }
 
-// sweepClaim deletes a body unless its blob has changed since it was listed.
 func (q *queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport) {
 	_, err := q.claims.NewBlobClient(c.blob).Delete(ctx, &blob.DeleteOptions{AccessConditions: blobio.Unchanged(c.etag)})
 	switch {

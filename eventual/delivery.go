@@ -14,7 +14,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// delivery is one message that the worker received, and the state of its handling.
 type delivery struct {
 	*session
 	raw     dequeued
@@ -26,7 +25,7 @@ type delivery struct {
 	began   time.Time
 }
 
-// deliver handles a message. After it has returned, this delivery sends no further request.
+// deliver handles a message. When it returns, this delivery sends no further request.
 func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	s.stats.inFlight.Add(1)
 	defer s.stats.inFlight.Add(-1)
@@ -55,7 +54,7 @@ func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	d.verdict, d.err = d.handle(ctx, e, unreadable)
 }
 
-// senderOf returns the trace context of a message's sender, or "" if the message is not authentic.
+// senderOf returns the sender's trace context, or "" if the message is not authentic.
 func (s *session) senderOf(e *envelope, unreadable error) string {
 	if unreadable != nil || e.Trace == "" || !s.signals.On() || s.queue.authenticate(e, time.Now()) != nil {
 		return ""
@@ -63,7 +62,6 @@ func (s *session) senderOf(e *envelope, unreadable error) string {
 	return e.Trace
 }
 
-// sent returns when the message was sent, or the zero time if that is unknown.
 func (d *delivery) sent() time.Time {
 	if d.message == nil {
 		return time.Time{}
@@ -71,7 +69,6 @@ func (d *delivery) sent() time.Time {
 	return d.message.Sent
 }
 
-// handle reads the message and calls its handler.
 func (d *delivery) handle(ctx context.Context, e *envelope, err error) (verdict.Verdict, error) {
 	if err != nil {
 		return verdict.Verdict{}, errors.Join(d.tooMany(), err)
@@ -94,8 +91,7 @@ func (d *delivery) handle(ctx context.Context, e *envelope, err error) (verdict.
 	}
 	m.Body, err = d.queue.open(ctx, e)
 	if errors.Is(err, errClaimGone) && d.raw.dequeues > 1 {
-		// A worker deletes the blob just before it deletes the message, so a missing blob means that an
-		// earlier delivery was handled.
+		// A missing blob means that an earlier delivery handled the message: see errClaimGone.
 		d.stats.duplicates.Add(1)
 		d.logged(ctx, telemetry.LineDuplicate, d.about()...)
 		return verdict.Verdict{}, nil
@@ -106,7 +102,6 @@ func (d *delivery) handle(ctx context.Context, e *envelope, err error) (verdict.
 	return call(ctx, h, m)
 }
 
-// tooMany returns an error if the message was delivered too often. Then its handler is not called.
 func (d *delivery) tooMany() error {
 	if d.attempts() > d.options.MaxDequeues {
 		return fmt.Errorf("the message was delivered %d times, and MaxDequeues is %d; requeue it when the cause of its failures is gone", d.attempts(), d.options.MaxDequeues)
@@ -114,7 +109,6 @@ func (d *delivery) tooMany() error {
 	return nil
 }
 
-// call calls a handler and turns its panic into an error.
 func call(ctx context.Context, h internalHandler, m *Message) (v verdict.Verdict, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -127,8 +121,7 @@ func call(ctx context.Context, h internalHandler, m *Message) (v verdict.Verdict
 	return h(ctx, m)
 }
 
-// handlerError is a handler's error with its text, read once under recover: an Error method may panic or change its
-// result.
+// handlerError holds a handler's error and its text, read once under recover: an Error method may panic or change its result.
 type handlerError struct {
 	text string
 	err  error
@@ -137,7 +130,6 @@ type handlerError struct {
 func (e *handlerError) Error() string { return e.text }
 func (e *handlerError) Unwrap() error { return e.err }
 
-// errorText returns an error's text, even if its Error method panics.
 func errorText(err error) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -147,12 +139,11 @@ func errorText(err error) (text string) {
 	return err.Error()
 }
 
-// acknowledge deletes, releases or poisons the message according to the result of its handling, and returns the
-// outcome's name.
+// acknowledge deletes, releases or poisons the message, and returns the outcome's name.
 func (d *delivery) acknowledge() string {
 	switch {
 	case d.holding.lease.Check() != nil:
-		// Another process may hold the message by now, so the handler's result is ignored.
+		// Another process may hold the message by now: ignore the handler's result.
 		d.leaseLost(telemetry.LineLeaseLost)
 		return "lost"
 	case d.err == nil && d.verdict.Action == verdict.Finish:
@@ -179,8 +170,7 @@ func (d *delivery) acknowledge() string {
 	return "failed"
 }
 
-// finish removes the body's blob, and then the message: in the other order, a crash would leave a blob without a
-// message.
+// finish removes the body's blob before the message: in the other order, a crash would leave a blob without a message.
 func (d *delivery) finish() string {
 	err := d.queue.removeClaim(d.holding.own, d.message.envelope)
 	if err == nil {
@@ -201,7 +191,7 @@ func (d *delivery) finish() string {
 	return verdict.Finish.String()
 }
 
-// settled notes that the message, which may have been postponed before, is handled or poisoned.
+// settled forgets a postponement of the message.
 func (d *delivery) settled() {
 	if oldest, ok := d.postponed.remove(d.raw.id); ok {
 		_ = d.observePostponed(oldest) // an error is about the meters of the program
@@ -242,7 +232,6 @@ func (d *delivery) poison() string {
 	return "failed"
 }
 
-// retryDelay calls WorkerOptions.RetryDelay, which may panic.
 func (d *delivery) retryDelay() (delay time.Duration) {
 	defer func() {
 		if recover() != nil {
@@ -263,8 +252,7 @@ func (d *delivery) retry() {
 	}
 }
 
-// release makes the message visible to other workers after delay. If text is not empty, it also replaces the
-// message's text. It returns false if the service may not have done that.
+// release makes the message visible after delay, with another text unless text is empty. It returns false if that may have failed.
 func (d *delivery) release(delay time.Duration, text string) bool {
 	d.stats.released.Add(1)
 	delay, ok := wholeSeconds(delay)
@@ -278,8 +266,7 @@ func (d *delivery) release(delay time.Duration, text string) bool {
 	return err == nil
 }
 
-// typeName returns the message's type if this program has a handler for the type. Otherwise it returns a
-// constant, so that senders cannot add labels to metrics and spans.
+// typeName returns the message's type only if this program has a handler for it, so that senders cannot add labels to metrics and spans.
 func (d *delivery) typeName() string {
 	if d.message == nil {
 		return "undecodable"
@@ -290,17 +277,14 @@ func (d *delivery) typeName() string {
 	return d.message.Type
 }
 
-// unknownType stands for a message type for which this program has no handler.
 const unknownType = "unknown"
 
-// leaseLost counts and logs that another process may hold the message.
 func (d *delivery) leaseLost(line telemetry.Line) {
 	d.stats.leasesLost.Add(1)
 	d.signals.Count(d.handling, telemetry.LeasesLost, 1, telemetry.AttrQueue, d.queue.name)
 	d.logged(d.handling, line, d.about()...)
 }
 
-// about returns the log attributes of the message.
 func (d *delivery) about(more ...any) []any {
 	id, messageType := d.raw.id, ""
 	if d.message != nil {

@@ -18,7 +18,6 @@ import (
 // Queue is a queue of messages, each of which a Worker handles at least once. It is safe for concurrent use.
 type Queue handle.Any
 
-// core returns the contents, nil for a Queue that NewQueue has not made.
 func (q *Queue) core() *queue {
 	if q == nil {
 		return nil
@@ -27,8 +26,8 @@ func (q *Queue) core() *queue {
 	return of
 }
 
-// NewQueue returns a handle for a queue. It makes no request. The name consists of lower-case letters, digits and single hyphens. It
-// has 3 to 63 characters, including those that the library appends for shards, the poison queue and the container.
+// NewQueue returns a handle for a queue; it makes no request. The name has lower-case letters, digits and single hyphens, and 3 to 63 characters
+// including what the library appends for shards, the poison queue and the container.
 func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Queue, error) {
 	q, err := newQueue(account, name, options)
 	if err != nil {
@@ -37,8 +36,7 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	return q.face, nil
 }
 
-// OpenQueue returns a handle for a queue of a store, which Store.Create creates; NewWorker handles its messages. The name gets the
-// store's Prefix. Requests: 0.
+// OpenQueue returns a handle for a queue of a store, which Store.Create creates. The name gets the store's Prefix. Requests: 0.
 func OpenQueue(s *patterns.Store, name string, options *QueueOptions) (*Queue, error) {
 	of := rootOf(s)
 	if of == nil {
@@ -52,7 +50,6 @@ func OpenQueue(s *patterns.Store, name string, options *QueueOptions) (*Queue, e
 	return q.face, nil
 }
 
-// rootOf returns the contents of a store, nil if patterns.NewStore has not made it.
 func rootOf(s *patterns.Store) stores.Store {
 	if s == nil {
 		return nil
@@ -61,8 +58,8 @@ func rootOf(s *patterns.Store) stores.Store {
 	return of
 }
 
-// IntentQueue says how a store opens its queue of intents: with these options. Give it to StoreOptions.Intents. The author of a pattern
-// with effects outside of the partition gives IntentQueue(nil) to Implementation.Intents.
+// IntentQueue says how a store opens its queue of intents. Give it to StoreOptions.Intents; the author of a pattern with effects outside of the
+// partition gives IntentQueue(nil) to Implementation.Intents.
 func IntentQueue(options *QueueOptions) driver.IntentQueue {
 	return driver.IntentQueue(stores.NewOpener(func(account *core.Account, name string, of stores.Options) (stores.Queue, error) {
 		q, err := newQueue((*tables.Account)(account), name, options)
@@ -75,8 +72,8 @@ func IntentQueue(options *QueueOptions) driver.IntentQueue {
 	}))
 }
 
-// Intents returns the queue of a store's intents, for its length, for its poison queue, and for the movers of package archive; Run also
-// handles their moves. It is nil if the account has no queue endpoint. Store.Create creates the queue if Intents was called before.
+// Intents returns the queue of a store's intents, for its length, its poison queue, and the movers of package archive, whose moves Run also
+// handles. It is nil if the account has no queue endpoint. Store.Create creates the queue if Intents was called before.
 func Intents(s *patterns.Store) *Queue {
 	of := rootOf(s)
 	if of == nil {
@@ -90,11 +87,9 @@ func Intents(s *patterns.Store) *Queue {
 	return opened.(*runner).face
 }
 
-// Run is a worker for the intents of a store's repositories, until ctx ends: it finishes changes whose
-// writers died, and applies the effects of patterns attached with Async. At least one process must run it. Call
-// Store.Create before Run, or set StoreOptions.CheckReady: while the queue does not exist, Run logs failed polls.
-// After ctx has ended, Run returns nil; see Worker.Run. It returns tables.ErrWiring if no repository
-// of the store needs a worker.
+// Run is a worker for the intents of a store's repositories, until ctx ends: it finishes changes whose writers died, and applies the effects of
+// patterns attached with Async. At least one process must run it. Call Store.Create before, or set StoreOptions.CheckReady: while the queue does
+// not exist, Run logs failed polls. It returns as Worker.Run does, and tables.ErrWiring if no repository of the store needs a worker.
 func Run(ctx context.Context, s *patterns.Store, options *WorkerOptions) error {
 	of := rootOf(s)
 	switch {
@@ -115,8 +110,7 @@ func Run(ctx context.Context, s *patterns.Store, options *WorkerOptions) error {
 	return worker.Run(ctx)
 }
 
-// QueueService returns the SDK's client for the queue service of an account, with the account's credential and options. It is nil
-// without a queue endpoint.
+// QueueService returns the SDK's client for the queue service of an account, nil without a queue endpoint.
 func QueueService(account *tables.Account) *azqueue.ServiceClient {
 	return queueclient.Service((*core.Account)(account))
 }
@@ -132,60 +126,51 @@ func (q *Queue) Account() *tables.Account {
 	return nil
 }
 
-// Shard returns the number of the shard, from 0 to QueueOptions.Shards-1, on which Send puts messages of a
-// SendOptions.Partition. The number is made of the first 8 bytes of the partition's SHA-256, modulo the number
-// of shards, which spreads partitions evenly. For "" the result has no meaning, since Send spreads messages
-// without a Partition by their IDs. It makes no request.
+// Shard returns the number of the shard, from 0 to QueueOptions.Shards-1, on which Send puts messages of a SendOptions.Partition: the first 8 bytes
+// of the partition's SHA-256, modulo the number of shards. For "" it has no meaning, since Send then uses the message's ID.
 func (q *Queue) Shard(partition string) int { return q.core().shardOf(partition) }
 
-// Send puts a message on the queue, for the handler of its type, and returns its id. It writes the body as JSON. If the message would
-// exceed 64 KiB, Send first stores the body in a blob of the claim container. Messages never expire.
+// Send puts a message on the queue, for the handler of its type, and returns its id. It writes the body as JSON, and into a blob of the claim
+// container if the message would exceed 64 KiB. Messages never expire.
 //
-// tables.ErrUnknownOutcome means that the message may have been enqueued anyway. You can send it again: every
-// handler must tolerate duplicates, since the service itself can deliver a message twice.
+// tables.ErrUnknownOutcome means that the message may have been enqueued anyway. You can send it again, since every handler must tolerate
+// duplicates.
 //
 // Requests: 1; 2 with a large body.
 func (q *Queue) Send(ctx context.Context, messageType string, body any, options *SendOptions) (id string, err error) {
 	return q.core().sendUsers(ctx, messageType, body, options)
 }
 
-// Poison returns the queue's poison queue. It makes no request.
+// Poison returns the queue's poison queue.
 func (q *Queue) Poison() *PoisonQueue { return q.core().poisonQueue() }
 
-// Create creates the storage queues, the poison queue and, if the account has a blob endpoint, the container of large bodies.
-// Requests: one for each.
+// Create creates the storage queues, the poison queue and, with a blob endpoint, the container of large bodies. Requests: one for each.
 //
-// Create leaves existing resources as they are. If a storage queue exists already, it still creates the others
-// and returns tables.ErrExists. Within about 40 s of a drop it returns tables.ErrBeingDeleted. If a response is
-// lost and the repeated request finds that the queue exists, Create counts the queue as created, since it
-// cannot find out who created it.
+// It leaves existing resources as they are: if a storage queue exists, it still creates the others and returns tables.ErrExists. Within about 40 s
+// of a drop it returns tables.ErrBeingDeleted. After a lost response it cannot find out who created the queue, and counts it as created.
 func (q *Queue) Create(ctx context.Context) error { return q.core().create(ctx) }
 
-// CreateIfMissing creates those of the queue's resources that do not exist. Requests: as Create.
+// CreateIfMissing is Create without the error for a storage queue that exists.
 func (q *Queue) CreateIfMissing(ctx context.Context) error { return q.core().createIfMissing(ctx) }
 
-// Drop deletes the storage queues, the poison queue and the container of large bodies, with all messages. It skips resources that do
-// not exist, and returns tables.ErrMissingResource if none of the storage queues exists. Requests: one for each.
+// Drop deletes the storage queues, the poison queue and the container of large bodies, with all messages. It skips missing resources, and returns
+// tables.ErrMissingResource if no storage queue exists. Requests: one for each.
 func (q *Queue) Drop(ctx context.Context) error { return q.core().drop(ctx) }
 
 // Length returns the service's approximate count of the messages, including hidden ones. Requests: one for each storage queue.
 func (q *Queue) Length(ctx context.Context) (int, error) { return q.core().length(ctx) }
 
-// SweepClaims deletes large bodies that no message names. Such bodies remain after a Purge, and after a
-// sender died between storing a body and putting its message. You can call SweepClaims at any time, while
-// senders, workers and Requeue run:
+// SweepClaims deletes large bodies that no message names: they remain after a Purge, and after a sender died before it put its message. It can run
+// beside senders, workers and Requeue:
 //
-//   - a body is considered 70 minutes after it was stored, by the service's clock. Its sender puts the message within 50 minutes, by
-//     its own clock, or not at all;
-//   - after listing the body, SweepClaims checks its queue, then the poison queue, and deletes the body only
-//     if both are empty, under the ETag that the listing returned. The service's count is never below the
-//     number of messages, including hidden ones.
+//   - it considers a body 70 minutes after it was stored, by the service's clock. Its sender puts the message within 50 minutes, by its own clock,
+//     or not at all;
+//   - it deletes the body, under the ETag of the listing, only if the body's queue and then the poison queue are empty. The service's count is
+//     never below the number of messages, including hidden ones.
 //
-// So bodies are deleted only while the queue and the poison queue are empty; SweepReport.Held counts the
-// others. If Held is not 0, sweep again when both queues are empty.
+// SweepReport.Held counts bodies that stay because a queue is not empty; sweep again when both are.
 //
-// Requests: 1 for 5,000 bodies; for each 5,000 that include an old enough body, 1 for each storage queue; 1
-// for each body removed.
+// Requests: 1 for 5,000 bodies; for each 5,000 that include an old enough body, 1 for each storage queue; 1 for each body removed.
 func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	return q.core().sweepClaims(ctx, options)
 }

@@ -12,24 +12,22 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
 )
 
-// ErrLeaseLost is the cause of a handler's context that has ended because the visibility timeout of its message ran out, or because
-// another process has the message.
+// ErrLeaseLost is the cause of a handler's context that ended because its message's visibility timeout ran out, or because another process has the
+// message.
 var ErrLeaseLost = lease.ErrLost
 
-// holding is the lease of this process on a message that it has put or received. Only a holding uses the
-// message's pop receipt, which changes with every renewal.
+// holding is the lease of this process on a message. Only a holding uses the pop receipt, which changes with every renewal.
 type holding struct {
 	queue      *azqueue.QueueClient
 	id         string
 	visibility time.Duration
 	since      time.Time // before the request that hid the message was sent
 	lease      *lease.Lease
-	work       context.Context // context of all requests of the work on the message: ends with the lease, and with the context given to hold
-	envelope   *envelope       // of a message that this process has sent; needed to delete the blob of its body
-	own        context.Context // context of requests about the message itself: outlives the caller's context, but not the lease
+	work       context.Context // for requests of the work: ends with the lease, and with the context given to hold
+	envelope   *envelope       // of a message that this process has sent, to delete the blob of its body
+	own        context.Context // for requests about the message: outlives the caller's context, but not the lease
 
-	// lock protects receipt and text. It is a channel with one token, since its holder makes requests and waiting
-	// must end with a context.
+	// lock protects receipt and text. It is a channel with one token, since its holder makes requests and waiting must end with a context.
 	lock    chan struct{}
 	receipt string
 	text    string
@@ -39,8 +37,7 @@ type holding struct {
 	renewed chan struct{} // closed when the renewing goroutine has ended; nil before it has begun
 }
 
-// hold starts the lease on a message with this text. since is a time before the request that hid the message
-// was sent, and visibility is for how long that request hid it.
+// hold starts the lease. since is before the request that hid the message for visibility was sent.
 func hold(ctx context.Context, queue *azqueue.QueueClient, id, receipt, text string, since time.Time, visibility time.Duration) *holding {
 	h := &holding{queue: queue, id: id, receipt: receipt, text: text, visibility: visibility, since: since,
 		lease: lease.New(ctx, since, visibility), lock: make(chan struct{}, 1), stopped: make(chan struct{})}
@@ -50,12 +47,10 @@ func hold(ctx context.Context, queue *azqueue.QueueClient, id, receipt, text str
 	return h
 }
 
-// keep renews the message's invisibility whenever half of the visibility timeout has passed, until stop or until the
-// lease is lost.
+// keep renews the lease after each half of the visibility timeout, until stop or until the lease is lost.
 func (h *holding) keep() {
 	h.renewed = make(chan struct{})
-	// Count the half from before the request that hid the message was sent, since that request may have been
-	// slow.
+	// That request may have been slow: count from before it was sent.
 	h.renewal = time.AfterFunc(max(0, h.visibility/2-time.Since(h.since)), func() {
 		defer close(h.renewed)
 		h.renewAlways()
@@ -89,9 +84,8 @@ func (h *holding) renewAlways() {
 	}
 }
 
-// update renews the message's invisibility. If text is not empty, it also replaces the message's text. The
-// lease is lost if another process holds the message, or if the message no longer exists. It is also lost if
-// the response to an earlier renewal was lost, since only that response had the new pop receipt.
+// update renews the lease and, unless text is empty, replaces the message's text. The lease is lost if another process holds the message, if it is
+// gone, or if the response to an earlier renewal, with the new pop receipt, was lost.
 func (h *holding) update(ctx context.Context, text string) error {
 	select {
 	case <-h.lock:
@@ -120,8 +114,7 @@ func (h *holding) update(ctx context.Context, text string) error {
 	return nil
 }
 
-// finish deletes the message, since the work on it is done. No request can be sent for the message afterwards.
-// If another process holds the message by now, that process deletes it, and finish returns nil.
+// finish deletes the message, and stops the holding. If another process holds the message by now, finish returns nil: that process deletes it.
 func (h *holding) finish() error {
 	<-h.lock
 	defer h.stopAndUnlock()
@@ -135,10 +128,9 @@ func (h *holding) finish() error {
 	return err
 }
 
-// release makes the message visible to others after delay, in whole seconds. If text is not empty, it also
-// replaces the message's text. No request can be sent for the message afterwards. If a request for the message
-// may still be on its way, release changes nothing: the message stays hidden until its visibility timeout is
-// over. With a text, it then hides the message for at least one visibility timeout from now.
+// release makes the message visible after delay, in whole seconds, with another text unless text is empty, and stops the holding. If a request for
+// the message may still be on its way, release leaves the message hidden until its visibility timeout is over; with a text, it hides it for at
+// least one visibility timeout from now.
 func (h *holding) release(delay time.Duration, text string) error {
 	<-h.lock
 	defer h.stopAndUnlock()
@@ -158,15 +150,14 @@ func (h *holding) release(delay time.Duration, text string) error {
 	return err
 }
 
-// stopAndUnlock ends the lease before it gives the lock back. Otherwise a renewal that waits for the lock would
-// be sent after the message was deleted or released, and the service's refusal would look like a lost lease.
+// stopAndUnlock ends the lease before it gives the lock back: a renewal that waits for the lock would be refused by the service, which looks like a
+// lost lease.
 func (h *holding) stopAndUnlock() {
 	h.stop()
 	h.lock <- struct{}{}
 }
 
-// stop ends the lease and its renewal. It may be called several times. The message becomes visible again by itself
-// unless it was finished or released.
+// stop ends the lease and its renewal; it may be called several times. Unless finished or released, the message becomes visible after its timeout.
 func (h *holding) stop() {
 	select {
 	case <-h.stopped:

@@ -22,17 +22,14 @@ import (
 
 const intentType = ownTypes + "intent"
 
-// intentBody is the stored form of an intents.Intent: a format that must stay compatible, like the envelope
-// around it. A single member is stored in the body itself. Several members are stored as a list. Then the body
-// itself names no repository, so an older build that does not know the list leaves the message to other
-// workers.
+// intentBody is the stored form of an intents.Intent, which must stay compatible. With several members, it names no repository itself, so an older
+// build that does not know the list leaves the message to other workers.
 type intentBody struct {
 	ID string `json:"id"`
 	intentMember
 	Members []intentMember `json:"members,omitempty"` // only if the change set has several
 }
 
-// intentMember is one member of an intent.
 type intentMember struct {
 	Repository string              `json:"repository"`
 	Partition  string              `json:"partition"`
@@ -40,7 +37,6 @@ type intentMember struct {
 	Outside    map[string][]string `json:"outside"`
 }
 
-// bodyOf returns the stored form of an intent, which has at least one member.
 func bodyOf(i intents.Intent) intentBody {
 	members := make([]intentMember, len(i.Members))
 	for n, m := range i.Members {
@@ -52,7 +48,6 @@ func bodyOf(i intents.Intent) intentBody {
 	return intentBody{ID: i.ID, Members: members}
 }
 
-// intent returns the intent that the body stores.
 func (b *intentBody) intent() intents.Intent {
 	i := intents.Intent{ID: b.ID}
 	members := b.Members
@@ -65,7 +60,7 @@ func (b *intentBody) intent() intents.Intent {
 	return i
 }
 
-// reconcilers holds, by repository name, the functions that reconcile the intents of a queue.
+// reconcilers holds the functions that reconcile the intents of a queue, by repository name.
 type reconcilers struct {
 	mu     sync.RWMutex
 	byName map[string]func(context.Context, intents.Intent) error
@@ -93,8 +88,8 @@ func (r *reconcilers) get(name string) func(context.Context, intents.Intent) err
 	return r.byName[name]
 }
 
-// find returns the function that reconciles a repository's intents; if the program has not made the repository yet, find opens it.
-// Concurrent deliveries may need the same repository, so a lock makes the second one wait.
+// find returns the function that reconciles a repository's intents, and opens the repository if the program has not made it yet. The lock makes a
+// concurrent delivery for the same repository wait.
 func (r *reconcilers) find(name string) (func(context.Context, intents.Intent) error, error) {
 	if reconcile := r.get(name); reconcile != nil {
 		return reconcile, nil
@@ -116,26 +111,23 @@ func (r *reconcilers) find(name string) (func(context.Context, intents.Intent) e
 	return nil, fmt.Errorf("StoreOptions.OpenRepository(%q) made no repository with this name whose patterns have effects outside of the partition: %w", name, errUnknownRepository)
 }
 
-// runner has the methods of a Queue that the repositories of a Store use. It is a type of its own, so that
-// programs do not see these methods.
+// runner has the methods of a Queue for repositories, which programs should not see.
 type runner struct {
 	*queue
 	open openIntents
 }
 
-// Register implements intents.Runner. Workers of the queue finish the repository's intents whose writers died.
+// Register implements intents.Runner.
 func (r *runner) Register(repository string, reconcile func(context.Context, intents.Intent) error) error {
 	return r.repositories.add(repository, reconcile)
 }
 
-// Run implements intents.Runner: it puts the intent on the queue as a hidden message, which it holds while it
-// commits the change and applies the effects of the change. Then it closes the intent, in the background if it
-// can: it deletes the message, or makes the message visible to the workers if effects are left to them.
-// Requests: 2, and those of the change.
+// Run implements intents.Runner: it puts the intent on the queue as a hidden message, which it holds while it commits the change and applies its
+// effects. Then it closes the intent, in the background if it can: it deletes the message or, if workers have effects left to apply, makes it
+// visible. Requests: 2, and those of the change.
 //
-// If the change was certainly not committed, apply removes what the change may have prepared, such as a blob. If
-// the outcome is unknown, the message stays hidden until its visibility timeout is over: by then all requests
-// of the change have arrived.
+// If the change was certainly not committed, apply removes what it may have prepared, such as a blob. If the outcome is unknown, the message stays
+// hidden until its visibility timeout is over: by then all requests of the change have arrived.
 func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
 	h, err := r.putIntent(ctx, intent)
 	if err != nil {
@@ -147,8 +139,7 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 			h.stop()
 		}
 	}()
-	// A change that is made in a handler, or while an intent is closed, does not wait for open intents: it
-	// could wait for the very intent that is being closed, and so for itself.
+	// A change that a handler makes, or that is made while an intent is closed, could wait for that very intent, and so for itself.
 	nested := lease.From(ctx) != nil
 	if !nested {
 		err = r.open.wait(h.work, &intent)
@@ -159,9 +150,8 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 	switch {
 	case err == nil:
 		rest, failure := apply(h.work)
-		// Close the intent in the background only if its message is renewed; a message that may exist twice is
-		// not. Never do so within a handler, whose requests can be sent only while the handler's own message is
-		// held.
+		// Close in the background only if the message is renewed, which one that may exist twice is not; and never within a handler, whose requests
+		// may be sent only while its own message is held.
 		if later := rest.Close != nil || rest.Workers; later && failure == nil && h.renewal != nil && !nested {
 			deferred = r.open.start(&intent, func() { r.closeBehind(h, &intent, rest) })
 		}
@@ -185,13 +175,12 @@ func (r *runner) Close(ctx context.Context) error {
 	return nil
 }
 
-// closeBehind does the work of closeNow after the change has returned to its caller. The caller's context may
-// have ended. After one visibility timeout its requests are cancelled, and the message stays for a worker.
+// closeBehind is closeNow after the change has returned. After one visibility timeout its requests are cancelled, and a worker gets the message.
 func (q *queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Rest) {
 	defer h.stop()
 	defer time.AfterFunc(h.visibility, func() { h.lease.End(ErrLeaseLost) }).Stop()
 	defer func() {
-		if p := recover(); p != nil { // a panic of a pattern would end the program: there is no caller that could recover it
+		if p := recover(); p != nil { // no caller could recover it, so it would end the program
 			q.logEffect(h.own, intent, true, fmt.Errorf("a pattern has panicked: %T", p))
 		}
 	}()
@@ -225,8 +214,7 @@ func (q *queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent
 	}
 }
 
-// putIntent stores an intent. After an error the change is not made, even if the message may have been stored:
-// a worker finds nothing to do for such an intent.
+// putIntent stores an intent. After an error the change is not made; if the message was stored anyway, a worker finds nothing to do for it.
 func (q *queue) putIntent(ctx context.Context, intent intents.Intent) (*holding, error) {
 	const op = "PutIntent"
 	e, err := q.newEnvelope(op, intentType, bodyOf(intent))
@@ -247,10 +235,9 @@ func (q *queue) putIntent(ctx context.Context, intent intents.Intent) (*holding,
 	return h, err
 }
 
-// oldIntent is the age above which a worker logs an intent that it gets.
+// oldIntent is the age above which a worker logs an intent.
 const oldIntent = 10 * time.Minute
 
-// handleIntent carries out an intent whose writer has died or has released it to the workers.
 func (q *queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, error) {
 	var body intentBody
 	if err := m.Decode(&body); err != nil {
@@ -272,9 +259,8 @@ func (q *queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	return verdict.Verdict{}, err
 }
 
-// reconcileAll reconciles the members of an intent, repository by repository. It begins only if the queue knows
-// all the repositories. After a failure it continues, since the other members do not depend on the one that
-// failed.
+// reconcileAll reconciles an intent, repository by repository. It begins only if the queue knows all of them. It continues after a failure, since
+// the members do not depend on each other.
 func (q *queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
 	parts := intent.ByRepository()
 	reconcile := make([]func(context.Context, intents.Intent) error, len(parts))
@@ -294,14 +280,12 @@ func (q *queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
 	return errors.Join(failures...)
 }
 
-// openIntents are intents that are closed in the background: their changes have returned, and their effects
-// are applied. Closing an intent means to read the entities again and to delete the message.
+// openIntents are intents that are closed in the background: their changes have returned and their effects are applied; the entities are still to
+// be read again and the messages deleted. If the process dies before, a worker does that.
 //
-// If the process dies before the intent is closed, a worker closes it. Until the intent is closed, this process
-// may find that the entity has changed, and write the entity's rows in other partitions once more. So the next
-// change of the same entity in this process waits until the intent is closed. Otherwise the caller of that next
-// change could read an earlier version through an index after the change has returned. A change by another
-// process does not wait, since no caller of this process knows of it.
+// Until an intent is closed, this process may find that the entity has changed, and write its rows in other partitions once more. So the next
+// change of the entity in this process waits: otherwise its caller could read an earlier version through an index after the change has returned.
+// Changes by other processes do not wait, since no caller here knows of them.
 type openIntents struct {
 	mu     sync.Mutex
 	most   int
@@ -309,21 +293,18 @@ type openIntents struct {
 	open   []*openIntent
 }
 
-// openIntent is an intent that is being closed in the background.
 type openIntent struct {
 	members []intents.Member
 	done    chan struct{} // closed when the intent is closed
 }
 
-// limit sets the maximum number of open intents.
 func (o *openIntents) limit(most int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.most = most
 }
 
-// start closes an intent in the background. It returns false if too many intents are open, or after drain was
-// called with last: then the caller must close the intent.
+// start closes an intent in the background. It returns false if too many are open or after drain with last: then the caller must close the intent.
 func (o *openIntents) start(intent *intents.Intent, closeIntent func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -344,7 +325,6 @@ func (o *openIntents) start(intent *intents.Intent, closeIntent func()) bool {
 	return true
 }
 
-// wait waits until no open intent shares an entity with the given one.
 func (o *openIntents) wait(ctx context.Context, intent *intents.Intent) error {
 	for {
 		x := o.about(intent)
@@ -359,7 +339,7 @@ func (o *openIntents) wait(ctx context.Context, intent *intents.Intent) error {
 	}
 }
 
-// about returns an open intent that has an entity in common with the given one, or nil.
+// about returns an open intent that shares an entity with the given one, or nil.
 func (o *openIntents) about(intent *intents.Intent) *openIntent {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -375,8 +355,7 @@ func (o *openIntents) about(intent *intents.Intent) *openIntent {
 	return nil
 }
 
-// drain waits until the intents that are open when it is called are closed, or ctx ends. It returns how many of
-// them it has not seen closed. If last is set, start refuses all further intents.
+// drain waits until the intents that are open now are closed, or ctx ends, and returns how many are left. With last, start refuses further ones.
 func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
 	o.mu.Lock()
 	o.closed = o.closed || last
@@ -392,13 +371,10 @@ func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
 	return 0
 }
 
-// A writer whose change is committed returns nil even if an effect of the change outside of the entity's
-// partition failed: the intent is still on the queue, and a worker carries it out. Until the intent is on the
-// poison queue, only the account's log shows the failure. A log line names the pattern and the table, and says
-// what to do.
+// A committed change returns nil even if an effect outside of the partition failed: a worker applies it. Until the intent is poisoned, only the
+// account's log shows the failure.
 
-// logEffect logs that a writer could not apply an effect of a change or, if committed is false, could not remove
-// what the change had prepared.
+// logEffect logs an effect that the writer could not apply or, if committed is false, preparations that it could not remove.
 func (q *queue) logEffect(ctx context.Context, intent *intents.Intent, committed bool, err error) {
 	line := telemetry.LineEffectFailed
 	if !committed {
@@ -414,12 +390,11 @@ func (q *queue) logEffect(ctx context.Context, intent *intents.Intent, committed
 	q.signals().Log(ctx, line, q.name, append(about, q.signals().Error(err), slog.String("action", actionFor(err)))...)
 }
 
-// signals returns the telemetry for the queue's log lines, metrics and spans.
 func (q *queue) signals() *telemetry.Telemetry {
 	return (*core.Account)(q.account).Telemetry()
 }
 
-// logMessage logs that a request about the message of an intent failed. line describes the consequence.
+// logMessage logs a failed request about an intent's message. line describes the consequence.
 func (q *queue) logMessage(ctx context.Context, intent *intents.Intent, line telemetry.Line, err error) {
 	q.signals().Log(ctx, line, q.name, append(aboutIntent(q, intent), q.signals().Error(err))...)
 }
@@ -428,8 +403,7 @@ func aboutIntent(q *queue, intent *intents.Intent) []any {
 	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository()), slog.String("intent", intent.ID)}
 }
 
-// tableIn returns the table that an error names, or "" if the error names a blob, since the name of a blob
-// may contain the program's data.
+// tableIn returns the table that an error names, or "" for a blob, whose name may contain the program's data.
 func tableIn(e *tables.Error) string {
 	if rows.CheckTableName(e.Table) != nil {
 		return ""
@@ -437,7 +411,6 @@ func tableIn(e *tables.Error) string {
 	return e.Table
 }
 
-// actionFor returns what an operator can do about a failed effect.
 func actionFor(err error) string {
 	var e *tables.Error
 	table := "the table"

@@ -19,17 +19,15 @@ import (
 
 // Message is one delivery of a message to its handler.
 type Message struct {
-	// ID is the same in every delivery of the message, and in a duplicate that exists because a request of Send
-	// was repeated after a lost response. A second call of Send makes another ID.
-	ID string
-	// Type is the type under which the message was sent.
+	// ID is the same in every delivery, and in a duplicate that exists because a request of Send was repeated after a lost response. A second call
+	// of Send makes another ID.
+	ID   string
 	Type string
-	// Body is the body as JSON.
+	// Body is JSON.
 	Body []byte
 	// Sent is the time of the Send, by the sender's clock.
 	Sent time.Time
-	// Dequeues counts the deliveries so far, including this one and those that were cut short; it is 1 in the
-	// first.
+	// Dequeues counts the deliveries so far, from 1, including this one and those that were cut short.
 	Dequeues int
 
 	queue    *queue
@@ -47,18 +45,17 @@ func (m *Message) queueName() string {
 	return m.queue.name
 }
 
-// Step is one part of a handler. Do must tolerate a second call, since a crash can repeat it.
+// Step is one part of a handler. Do must tolerate a second call after a crash.
 type Step struct {
 	Name string
 	Do   func(ctx context.Context) error
 }
 
-// Steps runs the steps one after the other. It stores the names of finished steps in the message, so that a
-// redelivery continues with the first unfinished step. While messages of a type are on the queue, do not change
-// the steps of this type, except that you may append new steps at the end. Do not call Steps concurrently.
+// Steps runs the steps in order. It stores the names of finished steps in the message, so that a redelivery continues with the first unfinished
+// one. While messages of a type are on the queue, only append to its steps. Do not call Steps concurrently.
 //
-// If the queue has SigningKeys and the message is not signed, no names are stored, and a redelivery runs all steps again: workers refuse an
-// unsigned message with finished steps, and a worker signs only what was signed before.
+// If the queue has SigningKeys and the message is not signed, no names are stored and a redelivery runs all steps again: workers refuse an unsigned
+// message with finished steps, and sign only what was signed before.
 //
 // Requests: 1 for each step, beside the step's own.
 func (m *Message) Steps(ctx context.Context, steps ...Step) error {
@@ -92,8 +89,7 @@ func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 	return nil
 }
 
-// note records in the message that a step is done. If it fails, the record may be missing, and then the step
-// runs again in the next delivery.
+// note records a finished step. After an error the record may be missing; then the step runs again in the next delivery.
 func (m *Message) note(ctx context.Context, step string) error {
 	next := *m.envelope
 	next.Steps = append(slices.Clone(next.Steps), step)
@@ -101,8 +97,8 @@ func (m *Message) note(ctx context.Context, step string) error {
 	if err != nil {
 		return err
 	}
-	// Keep the new text even if the update failed: if the message is poisoned, the entry must show the
-	// finished step and name the blob that the update may have stored.
+	// Keep the new text even if the update failed: an entry of the poison queue must show the finished step and name the blob that may have been
+	// stored.
 	*m.envelope, m.text = next, text
 	err = m.holding.update(ctx, text)
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
@@ -111,20 +107,18 @@ func (m *Message) note(ctx context.Context, step string) error {
 	return err
 }
 
-// Handler handles a message. If it returns nil, the worker deletes the message. If it returns an error or panics, the message is
-// delivered again later; after WorkerOptions.MaxDequeues deliveries it goes to the poison queue.
+// Handler handles a message. After nil, the worker deletes the message. After an error or a panic it is delivered again; after
+// WorkerOptions.MaxDequeues deliveries it goes to the poison queue.
 //
-// Deliveries can be duplicated, reordered and delayed. The handler's context ends before another process can
-// get the message (context.Cause is ErrLeaseLost), or when the worker stops and its StopTimeout is over. Send
-// all requests under that context, with clients of the account: then none of them can arrive after the next
-// delivery has begun.
+// Deliveries can be duplicated, reordered and delayed. The handler's context ends before another process can get the message (context.Cause is
+// ErrLeaseLost), or when the worker stops and its StopTimeout is over. Send all requests under that context, with clients of the account: then none
+// can arrive after the next delivery has begun.
 type Handler func(ctx context.Context, m *Message) error
 
-// internalHandler handles one of the library's own messages. An error counts as a failure, as with a Handler.
+// internalHandler handles one of the library's own messages.
 type internalHandler func(ctx context.Context, m *Message) (verdict.Verdict, error)
 
-// handlerOf returns the handler of a type, nil if the type is unknown. The worker calls it for each message,
-// since HandleOwn can add types at any time.
+// handlerOf returns the handler of a type, or nil. The worker asks for each message, since HandleOwn can add types at any time.
 func (w *Worker) handlerOf(messageType string) internalHandler {
 	if h := w.handlers[messageType]; h != nil {
 		return func(ctx context.Context, m *Message) (verdict.Verdict, error) { return verdict.Verdict{}, h(ctx, m) }
@@ -134,16 +128,15 @@ func (w *Worker) handlerOf(messageType string) internalHandler {
 	return w.queue.internal[messageType]
 }
 
-// panicError is a handler's panic as an error.
 type panicError struct {
 	value any
 	stack string
 }
 
-// errGoexit reports that a handler called runtime.Goexit, as testing.T.FailNow does.
+// errGoexit is for handlers that call runtime.Goexit, as testing.T.FailNow does.
 var errGoexit = errors.New("the handler ended its goroutine with runtime.Goexit; return an error instead")
 
-// Error shows the panic's value only if it is an error or a string: other values may hold the handler's data.
+// Error shows a value only if it is an error or a string: others may hold the handler's data.
 func (p *panicError) Error() string {
 	switch v := p.value.(type) {
 	case error:
@@ -154,13 +147,12 @@ func (p *panicError) Error() string {
 	return fmt.Sprintf("panic with a %T", p.value)
 }
 
-// Decode reads the body into the value that v points to. It matches the names of JSON members to fields as
-// encoding/json does: first exactly, then ignoring case. It ignores members without a field.
+// Decode reads the body into the value that v points to. It matches JSON names to fields as encoding/json does, and ignores members without a
+// field.
 //
-// It returns tables.ErrInvalid for a body that sets no field of the struct to which v points: such a message
-// was probably meant for another handler. If the handler continued with the zero value, the worker would delete
-// the message. WorkerOptions.AllowUnfilled accepts such bodies. Decode always accepts what Send writes for the
-// zero value. Its errors name the type and the position, never a value.
+// It returns tables.ErrInvalid for a body that sets no field of a struct: that message was probably meant for another handler, and would be deleted
+// after a handler that continues with the zero value. WorkerOptions.AllowUnfilled accepts such bodies; what Send writes for the zero value is
+// always accepted. Errors name the type and the position, never a value.
 func (m *Message) Decode(v any) error {
 	if err := json.Unmarshal(m.Body, v, namesMatch); err != nil {
 		return errs.InvalidIn("Decode", m.queueName(), "the body of a message of type %q does not decode into a %T%s; decode it into the type that its sender wrote", m.Type, v, whereJSON(err))
@@ -171,12 +163,11 @@ func (m *Message) Decode(v any) error {
 	return nil
 }
 
-// namesMatch makes the JSON package match names as encoding/json does. Without it, {"department":"Sales"} would
-// silently leave a field Department empty.
+// namesMatch matches names as encoding/json does: without it, {"department":"Sales"} would leave a field Department empty.
 var namesMatch = json.JoinOptions(json.MatchCaseInsensitiveNames(true), jsonv1.MatchCaseSensitiveDelimiter(true))
 
-// fills reports whether a body that was decoded into a t sets any field of t. Types other than structs and pointers
-// to them accept every body. A body without members is accepted only if t's zero value encodes to it.
+// fills reports whether a body that was decoded into a t sets any field. Only structs and pointers to them refuse a body; one without members
+// passes if t's zero value encodes to it.
 func fills(body []byte, t reflect.Type) bool {
 	base := t
 	for base.Kind() == reflect.Pointer {
@@ -206,7 +197,6 @@ func fills(body []byte, t reflect.Type) bool {
 	return false
 }
 
-// memberNames returns the names of a JSON object's members; none for null.
 func memberNames(body []byte) (names []string) {
 	d := jsontext.NewDecoder(bytes.NewReader(body))
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {

@@ -17,7 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Outbox is the pattern that OnCommit returns. Give it to patterns.NewRepository.
+// Outbox is the pattern that OnCommit returns, for patterns.NewRepository.
 type Outbox[T any] struct {
 	name       string
 	handle     func(ctx context.Context, c Commit[T]) error
@@ -28,66 +28,52 @@ type Outbox[T any] struct {
 
 // OutboxOptions are the options of OnCommit; nil is the same as the zero value.
 type OutboxOptions struct {
-	// Deletes makes the outbox call the handler, with a nil Entity, also after a delete, and for an entity that
-	// was deleted before the handler was called. Without Deletes, the handler never gets a nil Entity, and a
-	// delete needs no intent for the outbox.
+	// Deletes makes the outbox also call the handler, with a nil Entity, after a delete, and for an entity that was deleted before the call.
+	// Without it, a delete needs no intent for the outbox.
 	Deletes bool
-	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier
-	// state than a call before it. While the call for one change fails, the calls for later changes of the same
-	// entity fail, too, and their intents can go to the poison queue. When the cause is gone, requeue all these
-	// intents; if the intent of the failed call was purged, call Unlock. A call that has waited 15 to 30 s for
-	// another call is left to a worker. So is the call for a change that the handler itself makes of its
-	// entity. Two calls for one change, which have the same Commit.ID, can overlap: the lock belongs to the
-	// change, and the change can have two messages, if the put of its intent got no response and was repeated.
-	// Requests for each call: 3 more, for a lock row beside the entity.
+	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier state than one before it. While a call
+	// fails, later calls for the entity fail, too, and their intents can go to the poison queue. When the cause is gone, requeue all of them; if
+	// the intent of the failed call was purged, call Unlock. A call that has waited 15 to 30 s for another is left to a worker, and so is the call
+	// for a change that the handler makes of its own entity. Two calls with one Commit.ID can still overlap, if the put of the intent got no
+	// response and was repeated. Requests for each call: 3 more, for a lock row beside the entity.
 	Ordered bool
 }
 
 // Commit is a committed change of an entity, as the handler of OnCommit gets it.
 type Commit[T any] struct {
-	// ID identifies a change of one entity for one outbox. It is the same in every call for this change, also
-	// in other processes, and different for every other change. A handler that must act once for each change
-	// stores the ID together with its effect. The ID has 32 characters, all of which are allowed in keys and
-	// file names.
+	// ID identifies a change of one entity for one outbox, in all its calls and processes. A handler that must act once for each change stores it
+	// together with its effect. It has 32 characters, all allowed in keys and file names.
 	ID  string
 	Key tables.Key
-	// Entity is the entity when the handler is called, which includes the change and possibly later ones. It
-	// can be a shallow copy of the caller's value: do not change what its pointers, maps and slices point to.
-	// It is nil if the entity does not exist; the handler gets nil only with OutboxOptions.Deletes.
+	// Entity is the entity when the handler is called: with the change, and possibly later ones. It can be a shallow copy of the caller's value: do
+	// not change what it points to. It is nil, only with OutboxOptions.Deletes, if the entity does not exist.
 	Entity *T
 }
 
-// OnCommit returns a pattern that calls handle at least once after each committed insert, replace or merge of
-// an entity of the repository, and with OutboxOptions.Deletes after each delete: an outbox. The writer calls
-// handle before the verb returns; with patterns.Async, or if the writer dies or the call fails, a worker of the
-// Store calls it. Rebuild, Repair, Upgrade and Reencrypt do not call it. name is stored in intents; do not
-// change it while intents with it are on the queue.
+// OnCommit returns an outbox: a pattern that calls handle at least once after each committed insert, replace or merge of an entity of the
+// repository, and with OutboxOptions.Deletes after each delete. The writer calls handle before the verb returns; with patterns.Async, or if the
+// writer dies or the call fails, a worker of the Store calls it. Rebuild, Repair, Upgrade and Reencrypt do not call it. name is stored in intents;
+// do not change it while such intents are on the queue.
 //
-// An error or a panic of the handler does not fail the change, which is committed. The account's logger logs it, and a worker calls the
-// handler again, as for a Handler: after WorkerOptions.MaxDequeues deliveries the intent goes to the poison queue. The other patterns
-// of the repository have done their work before the call, unless another entity owns one of the entity's index keys: then the handler is
-// called in each delivery although that delivery fails.
+// An error or a panic of the handler does not fail the committed change. It is logged, and a worker calls the handler again, as a Handler: after
+// WorkerOptions.MaxDequeues deliveries the intent goes to the poison queue. The repository's other patterns have done their work before the call,
+// unless another entity owns one of the entity's index keys: then each delivery calls the handler and fails.
 //
-// Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity
-// changes during a call, the handler is called again with the same ID and the later state, at most
-// Schema.MaxAttempts times in a delivery. After that, a later delivery continues, and the present one does not
-// count as failed. A handler that changes its own entity is called for that change, too. A handler that
-// overwrites a destination with the entity's state leaves the last state there, if all its requests have ended
-// when it returns. If it has abandoned a request, that request can still arrive after a later call and
-// overwrite a newer state. A worker also calls the handler again if another pattern of the repository has work
-// left, for example a pattern with patterns.Async.
+// Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity changes during a call, the handler is
+// called again with the same ID and the later state, at most Schema.MaxAttempts times in a delivery; then a later delivery continues, which is no
+// failure. A handler that changes its own entity is called for that change, too. A handler that overwrites a destination with the entity's state
+// leaves the last state there, if all its requests have ended when it returns; an abandoned request can arrive later and overwrite a newer state. A
+// worker also calls the handler again if another pattern has work left, for example with patterns.Async.
 //
-// The handler's context ends in the same cases as that of a Handler. Send all requests under it.
+// The handler's context ends as that of a Handler. Send all requests under it.
 //
-// Every entity that a repository has written has a write ID. If a writer dies before it commits a change of
-// such an entity, and a worker finds the entity unchanged, the worker does not call the handler. If the entity
-// has been written since, was never there, or had no write ID because another program wrote it, or if another
-// pattern added the change to the caller's, the worker cannot know whether the change was committed. It then
-// calls the handler with the current entity or, if there is none and Deletes is set, with nil. So the handler
-// always gets a state that was committed.
+// After a crash the handler may be called for a change that was not committed; it still gets only committed states. A worker knows that a change
+// was not committed if the stored entity has the write ID from before it. If the entity was written since, was never there, or has no write ID
+// because another program wrote it, or if another pattern added the change to the caller's, the worker calls the handler with the current entity,
+// or with nil if there is none and Deletes is set.
 //
-// Requests: none beyond those of the intent, which a change of a repository with other effects outside of its partition has anyway:
-// 1 to put it, 1 to read the entity again, 1 to delete it.
+// Requests: none beyond those of the intent, which a repository with other effects outside of its partition has anyway: 1 to put it, 1 to read the
+// entity again, 1 to delete it.
 func OnCommit[T any](name string, handle func(ctx context.Context, c Commit[T]) error, options *OutboxOptions) *Outbox[T] {
 	o := &Outbox[T]{name: name, handle: handle}
 	if options != nil {
@@ -108,12 +94,11 @@ func (o *Outbox[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error
 		}}}, nil
 }
 
-// unknownPrior is stored in an intent in place of a write ID if the entity is absent or has none. Then no
-// worker can prove that the change was not committed. No write ID is equal to it.
+// unknownPrior stands in an intent for the write ID of an entity that is absent or has none: no worker can then prove that the change was not
+// committed.
 const unknownPrior = "-"
 
-// namePrior puts the entity's write ID from before the change into the intent. As long as the stored entity has
-// this write ID, the change is not committed.
+// namePrior puts the prior write ID into the intent: as long as the stored entity has it, the change is not committed.
 func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change) ([]string, error) {
 	switch {
 	case c.Kind == driver.ChangeTouch, c.Rewritten, c.Kind == driver.ChangeDelete && !o.options.Deletes:
@@ -124,10 +109,8 @@ func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change) ([]string, er
 	return []string{c.PriorWriteID}, nil
 }
 
-// callsAtOnce limits how many concurrent calls of the handler are made for the entities of one change set.
 const callsAtOnce = 8
 
-// reconcile calls the handler for the entities of a change set.
 func (o *Outbox[T]) reconcile(ctx context.Context, host driver.Host, all []*driver.Reconciliation) {
 	if len(all) == 1 {
 		all[0].Err = o.reconcileOne(ctx, host, all[0])
@@ -145,7 +128,7 @@ func (o *Outbox[T]) reconcile(ctx context.Context, host driver.Host, all []*driv
 	_ = calls.Wait() // no call returns an error to the group
 }
 
-// reconcileOne calls the handler for one entity, unless its change is known not to be committed.
+// reconcileOne calls the handler for an entity, unless its change is known not to be committed.
 func (o *Outbox[T]) reconcileOne(ctx context.Context, host driver.Host, r *driver.Reconciliation) error {
 	if r.NotCommitted || r.Entity != nil && host.MetaOf(r.Entity).WriteID() == r.Keys[0] {
 		return nil
@@ -176,15 +159,13 @@ func (o *Outbox[T]) callWith(ctx context.Context, c Commit[T], entity *T) (err e
 	return nil
 }
 
-// failure returns the error of a call of the handler. It hides the kind of the handler's own error, which is
-// not about this entity.
+// failure hides the kind of the handler's own error, which is not about this entity.
 func (o *Outbox[T]) failure(key tables.Key, err error) error {
 	f := &callError{text: "the handler of OnCommit failed: " + errorText(err)}
 	f.panicked, _ = err.(*panicError)
 	return &tables.Error{Key: key, Pattern: o.name, Err: f}
 }
 
-// callError is a failed call of a handler.
 type callError struct {
 	text     string
 	panicked *panicError // the panic, or nil if the handler has returned
@@ -201,7 +182,6 @@ func (e *callError) As(target any) bool {
 	return ok && e.panicked != nil
 }
 
-// inTurn acquires the entity's lock, reads the entity and calls the handler with it.
 func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host, c Commit[T]) error {
 	turn := turnKey{&o.turns, c.Key}
 	if ctx.Value(turn) != nil {
@@ -228,9 +208,8 @@ func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host, c Commit[T]) e
 	return lock.release(ctx, host.Table())
 }
 
-// Unlock removes the lock that an Ordered outbox keeps on an entity while a call for the entity fails. Use it
-// after the intent of that call was purged from the poison queue. While the intent is on the poison queue,
-// requeue it instead. Requests: 2.
+// Unlock removes the lock of an Ordered outbox on an entity, after the intent of the failed call was purged from the poison queue. While the intent
+// is there, requeue it instead. Requests: 2.
 func (o *Outbox[T]) Unlock(ctx context.Context, key tables.Key) error {
 	host, err := o.repository.Host("Unlock", o.name)
 	if err != nil {
@@ -249,11 +228,10 @@ func (o *Outbox[T]) lockOf(key tables.Key) *entityLock {
 	return &entityLock{key: tables.Key{Partition: key.Partition, Row: lockRow + rows.Hash(o.name, key.Row)}}
 }
 
-// errTurn reports that another call for the entity is under way. The intent waits for its next delivery.
+// errTurn means that another call for the entity is under way: the intent waits for its next delivery.
 var errTurn = errors.New("another call for the entity is under way")
 
-// turnWait limits how long a call waits for an earlier call in the same process; then the call is left to a
-// worker. Without the limit, two handlers that change each other's entities would wait for each other forever.
+// turnWait limits how long a call waits for another in this process. Without it, two handlers that change each other's entities would wait forever.
 const turnWait = 30 * time.Second
 
 // turnKey marks the context of a handler with the entity whose lock it holds.
@@ -262,7 +240,6 @@ type turnKey struct {
 	key tables.Key
 }
 
-// takeTurn waits until no other call of this process for the entity is under way.
 func (o *Outbox[T]) takeTurn(ctx context.Context, key tables.Key) (over func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, turnWait-backoff.Jitter(turnWait/2), errTurn)
 	defer cancel()
@@ -281,21 +258,18 @@ const (
 	lockRow = "\uFFFCoutboxlock_"
 	// lockHolder is the property of a lock row that holds the Commit.ID of the call that has the lock.
 	lockHolder = "Commit"
-	// lockAttempts limits how often a call tries to acquire a lock that another change holds, before it is left
-	// to a later delivery of its message.
+	// lockAttempts limits how often a call tries to acquire a lock before a later delivery does.
 	lockAttempts = 10
 )
 
-// entityLock is the row that makes the calls of an ordered outbox for one entity follow one another. It belongs
-// to a change, not to a process: if a process dies, the change keeps the lock, and the next holder of the
-// change's message uses it.
+// entityLock is the lock row of an ordered outbox for one entity. It belongs to a change, not to a process: if the process dies, the next holder of
+// the change's message uses it.
 type entityLock struct {
 	key tables.Key
 	row *tables.Entity // as inserted or read
 }
 
-// acquire inserts the lock row, unless the change already holds the lock. Requests: 1; if the row exists 2,
-// repeated while another change holds the lock.
+// acquire inserts the lock row, unless the change already holds it. Requests: 1; if the row exists 2, repeated while another change holds it.
 func (l *entityLock) acquire(ctx context.Context, table *tables.Table, id string) error {
 	return backoff.Retry(ctx, lockAttempts, func() (again bool, err error) {
 		l.row = &tables.Entity{Key: l.key}
@@ -320,7 +294,6 @@ func (l *entityLock) acquire(ctx context.Context, table *tables.Table, id string
 	})
 }
 
-// taken returns the error for a lock that another change holds.
 func (l *entityLock) taken(table *tables.Table, why error) error {
 	return &tables.Error{Op: "Reconcile", Table: table.Name(), Key: l.key, Kind: tables.ErrConflict, Err: fmt.Errorf("%w: %w", errTurn, why)}
 }

@@ -20,14 +20,12 @@ const (
 	poisonSuffix = "-poison"
 	poisonType   = ownTypes + "poison"
 
-	// maxReason is the maximum length of a reason in bytes. A longer one is cut, to leave room in the entry for
-	// the original message.
+	// maxReason limits a reason, in bytes, to leave room in the entry for the original message.
 	maxReason = 2 << 10
 	maxStack  = 8 << 10
 )
 
-// poisonEntry is the body of an entry of the poison queue, which is itself a message. It is a stored format that must
-// stay compatible, like the envelope.
+// poisonEntry is the body of an entry, which is itself a message: a stored format, like the envelope.
 type poisonEntry struct {
 	Queue      string    `json:"queue"`
 	Shard      int       `json:"shard"`
@@ -45,13 +43,13 @@ func (d *delivery) poisonEntry(reason, stack string) *poisonEntry {
 	p := &poisonEntry{Queue: d.queue.name, Shard: d.shard, ID: d.raw.id, Reason: cut(reason, maxReason), Stack: cut(stack, maxStack),
 		Dequeues: d.raw.dequeues, Sent: d.raw.inserted, PoisonedAt: time.Now().UTC(), Original: d.raw.text}
 	if m := d.message; m != nil {
-		// Unlike the text as it was received, m.text includes the steps that this delivery has finished.
+		// Unlike the received text, m.text includes the steps that this delivery has finished.
 		p.ID, p.Type, p.Sent, p.Original = m.ID, m.Type, m.Sent, m.text
 	}
 	return p
 }
 
-// cut shortens a text to its first characters, of at most the given number of bytes, and appends "...".
+// cut shortens a text to at most this many bytes, and appends "...".
 func cut(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= most {
@@ -60,12 +58,9 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// putPoison puts an entry on the poison queue. If an entry is too large for a message, its body goes into a
-// blob. Without a blob container, the original message goes to the poison queue unchanged; then only the log
-// has the reason.
-//
-// hidden is how long the entry stays hidden. If a request of the handler may still be on its way, it must
-// arrive before the message can be requeued.
+// putPoison puts an entry on the poison queue, with its body in a blob if it is too large. Without a container, the original message is put
+// unchanged, and only the log has the reason. hidden keeps the entry hidden until a request of the handler, which may still be on its way, has
+// arrived.
 func (q *queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Duration) error {
 	const op = "Poison"
 	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true))
@@ -92,7 +87,7 @@ func (q *queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 // PoisonMessage is one entry of the poison queue.
 type PoisonMessage struct {
 	EntryID    string // id of the entry
-	ID         string // id of the message; two entries can have the same one, if a worker died between putting an entry and deleting the message
+	ID         string // id of the message; two entries have the same if a worker died before it deleted the message
 	Type       string // "" if the message could not be read
 	Queue      string
 	Shard      int
@@ -103,10 +98,10 @@ type PoisonMessage struct {
 	PoisonedAt time.Time
 	Original   string // the message's text, with the steps that the last delivery finished
 
-	unreadable error // why the entry cannot be read, nil if it can
+	unreadable error
 }
 
-// Body returns the JSON body of the message, or nil if the message cannot be read or its body is in a blob.
+// Body returns the JSON body of the message; nil if it is in a blob or the message cannot be read.
 func (p *PoisonMessage) Body() []byte {
 	e, err := decodeEnvelope(p.Original, p.ID, p.Sent)
 	if err != nil {
@@ -115,8 +110,7 @@ func (p *PoisonMessage) Body() []byte {
 	return e.Body
 }
 
-// readPoison reads an entry. It returns an error only for a failed request. For an entry that cannot be read,
-// it sets PoisonMessage.unreadable.
+// readPoison reads an entry. Its error is a failed request; an entry that cannot be read has PoisonMessage.unreadable.
 func (q *queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *envelope, error) {
 	e, err := decodeEnvelope(raw.text, raw.id, raw.inserted)
 	if err != nil || e.Type != poisonType {
@@ -145,12 +139,11 @@ func (q *queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *
 		Dequeues: p.Dequeues, Sent: p.Sent, PoisonedAt: p.PoisonedAt, Original: p.Original}, e, nil
 }
 
-// PoisonQueue holds the messages that failed too often. Its storage queue has the queue's name and "-poison".
+// PoisonQueue holds the messages that failed too often, in the storage queue with the queue's name and "-poison".
 type PoisonQueue struct {
 	queue *queue
 }
 
-// poisonQueue is Queue.Poison.
 func (q *queue) poisonQueue() *PoisonQueue { return &PoisonQueue{queue: q} }
 
 // Name returns the name of the storage queue.
@@ -161,9 +154,8 @@ func (p *PoisonQueue) Length(ctx context.Context) (int, error) {
 	return queueLength(ctx, p.Name(), p.queue.poison)
 }
 
-// Peek returns up to n entries without changing them, and never more than the first 32 that are visible. To see
-// all, call Purge with a match function that notes each entry and returns false. Requests: 1, and 1 for each
-// entry that is stored in a blob.
+// Peek returns up to n entries, of the first 32 that are visible. To see all, call Purge with a match function that returns false. Requests: 1, and
+// 1 for each entry that is stored in a blob.
 func (p *PoisonQueue) Peek(ctx context.Context, n int) ([]PoisonMessage, error) {
 	const op = "Peek"
 	if n < 1 {
@@ -191,20 +183,18 @@ func (p *PoisonQueue) Peek(ctx context.Context, n int) ([]PoisonMessage, error) 
 	return entries, nil
 }
 
-// Requeue puts the messages of the matching entries back on the queue, as new messages that were never delivered, and returns their
-// number. A nil match matches all.
+// Requeue puts the messages of the matching entries back on the queue, as new messages that were never delivered, and returns their number. A nil
+// match matches all.
 //
-// It reads each visible entry once, and keeps the entries that do not match hidden until it returns. It does
-// not see an entry that another call has hidden, or that a failed call has left hidden until the visibility
-// timeout; Length counts these entries, too. After a crash or an error, an entry can remain although its
-// message is on the queue already, so a message can be requeued more than once. An entry that cannot be read
-// stays on the poison queue; Requeue returns an error for it after it has handled all other entries.
+// It reads each visible entry once, and keeps those that do not match hidden until it returns. It does not see entries that another or a failed
+// call has hidden, until the visibility timeout; Length counts them, too. After a crash or an error, an entry can remain although its message is on
+// the queue, so a message can be requeued more than once. An entry that cannot be read stays; Requeue returns an error for it after all others.
 //
-// A message goes back to the shard that it came from. If the number of shards has changed since, that shard
-// may differ from the one that SendOptions.Partition now selects: any worker may handle the message.
+// A message goes back to its shard. If the number of shards has changed since, that may differ from the one that SendOptions.Partition now selects:
+// any worker may handle the message.
 //
-// Requests: 1 for 32 entries, 2 for each requeued entry, or 4 if its message's body is in a blob; 1 for each
-// entry that does not match; more for entries that are stored in blobs themselves.
+// Requests: 1 for 32 entries, 2 for each requeued entry, or 4 if its message's body is in a blob; 1 for each entry that does not match; more for
+// entries that are stored in blobs themselves.
 func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
 	defer func() {
 		if n > 0 {
@@ -220,8 +210,7 @@ func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) boo
 	})
 }
 
-// putAgain puts the message of an entry on a shard. It first renews the term of the blob with a large body, so
-// that no sweep deletes the blob while the message moves from one queue to the other.
+// putAgain puts the message of an entry on a shard. It first renews the term of its blob, so that no sweep deletes the blob meanwhile.
 func (q *queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) error {
 	const op = "Requeue"
 	put := func(ctx context.Context) error {
@@ -239,14 +228,12 @@ func (q *queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) e
 	return putInTime(ctx, since, put)
 }
 
-// Purge deletes the entries that match and returns their number. A nil match matches all. It finds the entries
-// as Requeue does. Purge does not delete the blob of a large body, since another entry of the same message may
-// have been requeued; SweepClaims deletes it.
+// Purge deletes the matching entries, found as by Requeue, and returns their number. A nil match matches all. The blob of a large body stays, since
+// another entry of the message may have been requeued; SweepClaims deletes it.
 func (p *PoisonQueue) Purge(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
 	return p.each(ctx, "Purge", match, func(*holding, *PoisonMessage) error { return nil })
 }
 
-// round is one call of Requeue or Purge.
 type round struct {
 	*PoisonQueue
 	op    string
@@ -260,7 +247,7 @@ type round struct {
 	unreadable []error
 }
 
-// each runs a round: it calls act for every entry that matches, and then deletes the entry.
+// each calls act for every entry that matches, and then deletes the entry.
 func (p *PoisonQueue) each(ctx context.Context, op string, match func(PoisonMessage) bool, act func(*holding, *PoisonMessage) error) (n int, err error) {
 	r := &round{PoisonQueue: p, op: op, match: match, act: act, seen: map[string]bool{}}
 	defer func() {
@@ -284,7 +271,7 @@ func (p *PoisonQueue) each(ctx context.Context, op string, match func(PoisonMess
 	return r.n, errors.Join(r.unreadable...)
 }
 
-// batch gets up to 32 entries and handles those that this round has not seen before.
+// batch gets up to 32 entries and handles those that are new to this round.
 func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 	q := r.queue
 	since, count, hidden := time.Now(), int32(batch), int32(q.visibility/time.Second)
@@ -311,8 +298,7 @@ func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 		}
 	}()
 	for i, raw := range raws {
-		// This round may have requeued a message that then failed again and was put on the poison queue while
-		// the round runs.
+		// A message that this round has requeued may have failed again.
 		late := !r.began.IsZero() && raw.inserted.After(r.began)
 		if r.seen[raw.id] || late {
 			r.kept = append(r.kept, holdings[i])
@@ -332,7 +318,7 @@ func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 	return len(raws), fresh, nil
 }
 
-// one handles an entry. Unless it returns an error, it finishes the entry's holding or adds it to kept.
+// one handles an entry: it finishes the holding or, without an error, may add it to kept.
 func (r *round) one(h *holding, raw dequeued) error {
 	entry, own, err := r.queue.readPoison(h.work, raw)
 	if err != nil {
@@ -354,9 +340,8 @@ func (r *round) one(h *holding, raw dequeued) error {
 		return err
 	}
 	if own != nil && entry.unreadable == nil {
-		// Remove the blob before the entry: in the other order a crash would leave a blob without an entry.
-		// The blob of an entry that cannot be read may belong to another message, so it is left to
-		// SweepClaims.
+		// Remove the blob first: in the other order a crash would leave a blob without an entry. The blob of an unreadable entry may belong to
+		// another message, and is left to SweepClaims.
 		if err := r.queue.removeClaim(h.work, own); err != nil {
 			return err
 		}

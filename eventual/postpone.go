@@ -17,32 +17,24 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// A delivery that could not succeed yet is postponed, and does not count toward MaxDequeues: what the library itself does for a message
-// can be repeated, so an outage of the table service must not send an intent to the poison queue. Postponed are
+// A delivery that could not succeed yet is postponed, and does not count toward MaxDequeues: an outage of the table service must not send an intent
+// to the poison queue. WorkerOptions.PostponeTimeout lists what is postponed; what a handler of the program returns counts as a failure.
 //
-//   - a message of the library if a service is down, throttles, or gave no response, if a table, queue or container is missing or being
-//     deleted, if another writer or another call has the entity, or if the intent names patterns or repositories that only a newer build knows;
-//   - any message whose large body could not be read for one of these reasons: its handler was not called.
-//
-// What a handler of the program returns counts as a failure.
-//
-// The worker writes the number of such deliveries into the message (envelope.Waits) and releases it, in one request. If the worker dies
-// before, the message appears when its visibility timeout is over, and that delivery counts: so a message that kills its workers is
-// poisoned in the end.
+// The worker writes the number of such deliveries into the message (envelope.Waits) and releases it, in one request. If it dies before, that
+// delivery counts: so a message that kills its workers is poisoned in the end.
 
-// longestPostponement limits the delay of a postponed message, so that a worker carries it out soon after the outage or the deployment.
+// longestPostponement limits the delay, so that a message is handled soon after the outage or the deployment.
 const longestPostponement = 5 * time.Minute
 
-// errUnknownRepository reports that this program has made no repository of the intent's name for this queue.
+// errUnknownRepository means that this program has made no repository of the intent's name for this queue.
 var errUnknownRepository = errors.New("run workers of the build that makes this repository")
 
-// unopened is the error of a message whose large body could not be read.
 type unopened struct{ error }
 
 func (e unopened) Unwrap() error { return e.error }
 
-// attempts returns how many deliveries of the message count toward MaxDequeues. The number of postponements in the message is untrusted
-// input, so no more are believed than can have happened since the service got the message.
+// attempts returns how many deliveries count toward MaxDequeues. The message's number of postponements is untrusted: no more are believed than can
+// have happened since it was sent.
 func (d *delivery) attempts() int {
 	if d.message == nil {
 		return d.raw.dequeues
@@ -51,13 +43,12 @@ func (d *delivery) attempts() int {
 	return max(1, d.raw.dequeues-waits)
 }
 
-// possibleWaits returns how many postponements fit into the time since the message was sent.
 func (d *delivery) possibleWaits() int {
 	age := min(max(0, time.Since(d.message.Sent)), d.options.PostponeTimeout)
 	return 1 + int(age/max(time.Second, d.postponement(0, longestPostponement)))
 }
 
-// postponable reports whether the delivery must be postponed, and returns the log line for it.
+// postponable reports whether to postpone the delivery, and returns the log line.
 func (d *delivery) postponable() (line telemetry.Line, ok bool) {
 	if d.message == nil || time.Since(d.message.Sent) >= d.options.PostponeTimeout {
 		return line, false
@@ -75,7 +66,6 @@ func (d *delivery) postponable() (line telemetry.Line, ok bool) {
 	return telemetry.LineMessagePostponed, d.verdict.Poisoned == nil && transient(d.err)
 }
 
-// all reports whether a condition holds for each of the errors that err joins.
 func all(err error, holds func(error) bool) bool {
 	if of, ok := err.(*handlerError); ok {
 		err = of.err
@@ -88,12 +78,11 @@ func all(err error, holds func(error) bool) bool {
 	return holds(err)
 }
 
-// changing reports whether err is only that entities have changed during every attempt.
 func changing(err error) bool {
 	return all(err, func(err error) bool { return errors.Is(err, intents.ErrChanging) })
 }
 
-// transient reports whether a later delivery may succeed although nobody repairs anything but a service.
+// transient reports whether a later delivery may succeed without a repair of anything but a service.
 func transient(err error) bool {
 	return all(err, func(err error) bool {
 		if wire.HasEnded(err) || errors.Is(err, kinds.ErrCutOff) || errors.Is(err, errTurn) || errors.Is(err, intents.ErrChanging) {
@@ -107,14 +96,14 @@ func transient(err error) bool {
 	})
 }
 
-// postpone releases the message, and records in it that this delivery does not count. The log has one line for each message.
+// postpone releases the message and records that this delivery does not count. It logs one line for each message.
 func (d *delivery) postpone(line telemetry.Line) {
 	next := *d.message.envelope
 	next.Waits = max(0, next.Waits) + d.postponed.unrecorded(d.raw.id) + 1
 	delay := d.postponement(next.Waits-1, backoff.Jitter(longestPostponement))
 	text, _, err := d.queue.seal(d.holding.own, "Release", d.queue.shardNames[d.shard], &next)
 	if err != nil {
-		text = "" // this worker remembers the delivery, and the message is released unchanged
+		text = "" // this worker remembers the delivery
 	}
 	if next.Waits == 1 {
 		d.logged(d.holding.own, line, d.about(d.signals.Error(d.err), "delay", delay, "until", d.message.Sent.Add(d.options.PostponeTimeout))...)
@@ -123,7 +112,6 @@ func (d *delivery) postpone(line telemetry.Line) {
 	_ = d.observePostponed(d.postponed.add(d.raw.id, d.message.Sent, recorded)) // an error is about the meters of the program
 }
 
-// observePostponed sets the gauge for the age of the oldest postponed message.
 func (s *session) observePostponed(oldest time.Time) error {
 	age := time.Duration(0)
 	if !oldest.IsZero() {
@@ -132,8 +120,8 @@ func (s *session) observePostponed(oldest time.Time) error {
 	return s.signals.Observe(s, telemetry.QueuePostponed, age.Seconds(), telemetry.AttrQueue, s.queue.name)
 }
 
-// postponement returns the delay of a message that was postponed waits times before: it begins at the visibility timeout and doubles up to
-// longestPostponement. jitter, from 0 to longestPostponement, shortens it by up to a quarter, so that messages of one outage spread out.
+// postponement returns the delay after waits earlier ones: it doubles from the visibility timeout to longestPostponement. jitter, from 0 to
+// longestPostponement, shortens it by up to a quarter, to spread the messages of one outage.
 func (d *delivery) postponement(waits int, jitter time.Duration) time.Duration {
 	delay := longestPostponement
 	if waits = max(0, waits); waits < 10 {
@@ -142,10 +130,9 @@ func (d *delivery) postponement(waits int, jitter time.Duration) time.Duration {
 	return delay - time.Duration(float64(delay/4)*float64(jitter)/float64(longestPostponement))
 }
 
-// maxPostponed limits how many postponed messages a worker remembers.
 const maxPostponed = 10_000
 
-// postponed are the messages that a worker has postponed and not handled since.
+// postponed are the messages that a worker has postponed and not handled since, at most maxPostponed.
 type postponed struct {
 	mu  sync.Mutex
 	all map[string]postponedMessage // by the service's ID
@@ -153,10 +140,10 @@ type postponed struct {
 
 type postponedMessage struct {
 	sent, seen time.Time
-	missed     int // deliveries that were postponed although their number could not be written into the message
+	missed     int // postponed deliveries whose number could not be written into the message
 }
 
-// add notes that a message was postponed, and returns when the oldest postponed message was sent.
+// add notes a postponement, and returns when the oldest postponed message was sent.
 func (p *postponed) add(id string, sent time.Time, recorded bool) (oldest time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +162,7 @@ func (p *postponed) add(id string, sent time.Time, recorded bool) (oldest time.T
 	return p.oldest()
 }
 
-// remove notes that a message is no longer postponed; ok is false if it was not.
+// remove forgets a message; ok is false if it was not postponed.
 func (p *postponed) remove(id string) (oldest time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,14 +173,13 @@ func (p *postponed) remove(id string) (oldest time.Time, ok bool) {
 	return p.oldest(), true
 }
 
-// since returns when the oldest postponed message was sent, the zero time for none.
 func (p *postponed) since() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.oldest()
 }
 
-// unrecorded returns how many postponements of a message are missing in the message itself.
+// unrecorded returns how many postponements are missing in the message itself.
 func (p *postponed) unrecorded(id string) int {
 	if p == nil {
 		return 0
@@ -203,8 +189,8 @@ func (p *postponed) unrecorded(id string) int {
 	return p.all[id].missed
 }
 
-// oldest returns when the oldest message was sent, the zero time for none. It forgets messages that were not delivered to this worker for
-// long: another worker has handled them.
+// oldest returns when the oldest message was sent, or the zero time. It forgets messages that this worker did not get for long: another worker has
+// handled them.
 func (p *postponed) oldest() (oldest time.Time) {
 	for id, m := range p.all {
 		if time.Since(m.seen) > 4*longestPostponement {

@@ -38,29 +38,22 @@ const (
 
 // QueueOptions are the options of NewQueue; nil is the same as the zero value.
 type QueueOptions struct {
-	// Shards is the number of storage queues over which the messages are spread; 0 means 1. A single storage
-	// queue has the queue's name; several have "-0", "-1" and so on appended. All programs that use the queue
-	// must set the same number. Different processes can handle different shards: see SendOptions.Partition and
-	// WorkerOptions.Shards.
+	// Shards is the number of storage queues for the messages (default 1). One has the queue's name; several have "-0", "-1" and so on appended.
+	// All programs that use the queue must set the same number. See SendOptions.Partition and WorkerOptions.Shards.
 	Shards int
-	// VisibilityTimeout is how long a message is hidden from other processes when a process gets it; while the
-	// process handles the message, it renews this time whenever half of it has passed. It is in whole seconds
-	// from 1 s to 7 days; 0 means 1 minute. After a crash, another worker gets the message when the timeout is
-	// over.
+	// VisibilityTimeout is how long a process that gets a message hides it from others; it renews that after each half. Whole seconds from 1 s to 7
+	// days (default 1 minute). After a crash, another worker gets the message when it is over.
 	VisibilityTimeout time.Duration
-	// ClaimContainer is the blob container for bodies that are too large for a message; "" means the queue's name with "-claims" appended.
+	// ClaimContainer is the blob container for bodies that are too large for a message (default: the queue's name and "-claims").
 	ClaimContainer string
-	// SigningKeys authenticate messages. Some messages act on stored data: intents, moves, and messages with a
-	// claim or with steps. Workers handle such a message only if a program with one of the keys has signed it;
-	// otherwise they move it to the poison queue. If SigningKeys is nil, workers handle every message, whoever
-	// sent it, and log that once.
+	// SigningKeys authenticate the messages that act on stored data: intents, moves, and messages with a claim or with steps. Workers move such a
+	// message to the poison queue unless one of the keys has signed it. With nil, workers handle every message, whoever sent it, and log that once.
 	SigningKeys *SigningKeys
-	// AcceptUnsignedUntil is for the introduction of SigningKeys: until that time, workers also handle unsigned messages. Choose a time
-	// after which all programs have the keys and all older messages have been handled.
+	// AcceptUnsignedUntil lets workers also handle unsigned messages until that time, to introduce SigningKeys: choose a time after which all
+	// programs have the keys and all older messages have been handled.
 	AcceptUnsignedUntil time.Time
 }
 
-// queue is the contents of a Queue.
 type queue struct {
 	face       *Queue
 	account    *tables.Account
@@ -84,7 +77,6 @@ type queue struct {
 	runner   *runner // runs the intents of repositories
 }
 
-// newQueue makes the contents of a Queue.
 func newQueue(account *tables.Account, name string, options *QueueOptions) (*queue, error) {
 	const op = "NewQueue"
 	var o QueueOptions
@@ -128,13 +120,11 @@ func newQueue(account *tables.Account, name string, options *QueueOptions) (*que
 	return q, nil
 }
 
-// shardOf is Queue.Shard.
 func (q *queue) shardOf(partition string) int {
 	sum := sha256.Sum256([]byte(partition))
 	return int(binary.BigEndian.Uint64(sum[:]) % uint64(len(q.shards)))
 }
 
-// nameOf returns the name of one of the storage queues.
 func (q *queue) nameOf(client *azqueue.QueueClient) string {
 	if i := slices.Index(q.shards, client); i >= 0 {
 		return q.shardNames[i]
@@ -167,7 +157,6 @@ func (w *wake) all() {
 	}
 }
 
-// create is Queue.Create.
 func (q *queue) create(ctx context.Context) error {
 	const op = "Create"
 	var there error
@@ -193,7 +182,7 @@ func (q *queue) create(ctx context.Context) error {
 	return there
 }
 
-// createQueue creates a storage queue. existed is true only if the queue certainly existed before the call.
+// createQueue creates a storage queue. existed is true only if it certainly existed before the call.
 func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClient) (existed bool, err error) {
 	var ex wire.Exchange
 	_, err = client.Create(wire.With(ctx, &ex), nil)
@@ -206,7 +195,6 @@ func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClie
 	return ex.Status == http.StatusNoContent && !ex.EarlierUnknown(), nil
 }
 
-// createIfMissing is Queue.CreateIfMissing.
 func (q *queue) createIfMissing(ctx context.Context) error {
 	err := q.create(ctx)
 	if errors.Is(err, tables.ErrExists) {
@@ -215,7 +203,6 @@ func (q *queue) createIfMissing(ctx context.Context) error {
 	return err
 }
 
-// drop is Queue.Drop.
 func (q *queue) drop(ctx context.Context) error {
 	const op = "Drop"
 	var missing error
@@ -262,7 +249,6 @@ func dropQueue(ctx context.Context, op, name string, client *azqueue.QueueClient
 	return writeFailure(op, name, err, &ex)
 }
 
-// length is Queue.Length.
 func (q *queue) length(ctx context.Context) (int, error) {
 	sum := 0
 	for i, shard := range q.shards {
@@ -288,7 +274,7 @@ func queueLength(ctx context.Context, name string, client *azqueue.QueueClient) 
 
 const opReady = "Ready"
 
-// Entry implements stores.Queue: it names the resources that create creates.
+// Entry implements stores.Queue.
 func (q *queue) Entry() stores.Entry {
 	e := stores.Entry{ID: stores.ID{Account: (*core.Account)(q.account), Name: "queue " + q.name}, Create: q.createIfMissing}
 	for i, shard := range append(q.shards[:len(q.shards):len(q.shards)], q.poison) {
@@ -350,8 +336,7 @@ func tooLargef(op, queue, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrTooLarge, Err: fmt.Errorf(format, args...)}
 }
 
-// failure makes a tables.Error of a failed request. Use it for reads, and for writes whose unknown outcome does
-// not matter.
+// failure makes a tables.Error of a failed read, or of a write whose unknown outcome does not matter.
 func failure(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -359,7 +344,7 @@ func failure(op, name string, err error) error {
 	return core.ServiceError(op, name, err)
 }
 
-// writeFailure converts the error of a write as failure does, but with the kind ErrUnknownOutcome if an attempt may have been applied.
+// writeFailure is failure, with the kind ErrUnknownOutcome if an attempt may have been applied.
 func writeFailure(op, name string, err error, ex *wire.Exchange) error {
 	if err == nil {
 		return nil

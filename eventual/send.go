@@ -24,16 +24,14 @@ import (
 
 // SendOptions are the options of Send; nil is the same as the zero value.
 type SendOptions struct {
-	// Delay is how long the message stays hidden at first, rounded up to whole seconds; at most 7 days.
+	// Delay hides the message at first: rounded up to whole seconds, at most 7 days.
 	Delay time.Duration
-	// Partition decides on which shard the message is put, and so which workers get it (see Queue.Shard and
-	// WorkerOptions.Shards). For example, set it to the partition key of the rows that the handler writes. The
-	// default "" spreads messages evenly, by their IDs; so for rows with an empty partition key, choose another
-	// text. The message does not contain the Partition.
+	// Partition decides on which shard the message is put, and so which workers get it (see Queue.Shard, WorkerOptions.Shards); for example, the
+	// partition key of the rows that the handler writes. "" spreads messages by their IDs: for rows with an empty partition key, choose another
+	// text. The message does not contain it.
 	Partition string
 }
 
-// sendUsers is Queue.Send.
 func (q *queue) sendUsers(ctx context.Context, messageType string, body any, options *SendOptions) (id string, err error) {
 	if strings.HasPrefix(messageType, ownTypes) {
 		return "", errs.InvalidIn("Send", q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
@@ -59,7 +57,6 @@ func (q *queue) sendUsers(ctx context.Context, messageType string, body any, opt
 	return e.ID, nil
 }
 
-// newEnvelope makes a message with a new ID of 26 random characters.
 func (q *queue) newEnvelope(op, messageType string, body any) (*envelope, error) {
 	if err := checkType(messageType); err != nil {
 		return nil, errs.InvalidIn(op, q.name, "%w", err)
@@ -74,8 +71,7 @@ func (q *queue) newEnvelope(op, messageType string, body any) (*envelope, error)
 	return &envelope{Version: envelopeVersion, ID: rand.Text(), Type: messageType, Sent: time.Now().UTC(), Body: raw, trusted: true}, nil
 }
 
-// whereJSON returns the position at which encoding a value as JSON failed. It does not use the error's text, which
-// may quote the value.
+// whereJSON returns the position at which an encoding failed, without the error's text, which may quote the value.
 func whereJSON(err error) string {
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
@@ -91,17 +87,16 @@ func whereJSON(err error) string {
 	return where
 }
 
-// placed describes a message that was put on a shard.
 type placed struct {
 	shard   int
-	id      string // the message ID of the service; empty if the response could not be read
+	id      string // the message ID of the service; empty if the response was unreadable
 	receipt string
 	text    string
 	since   time.Time // before the request was sent
-	twice   bool      // the SDK has retried the request, so there may be another message with the same text
+	twice   bool      // a repeated request may have put a second message with the same text
 }
 
-// send puts an envelope on a shard. It first stores a large body in a blob.
+// send puts an envelope on a shard, after a blob with its body if that is large.
 func (q *queue) send(ctx context.Context, op string, e *envelope, shard int, delay time.Duration) (placed, error) {
 	e.Trace = q.signals().Traceparent(ctx)
 	hidden, ok := wholeSeconds(delay)
@@ -122,33 +117,30 @@ func (q *queue) send(ctx context.Context, op string, e *envelope, shard int, del
 		return err
 	})
 	if err != nil && !errors.Is(err, tables.ErrUnknownOutcome) {
-		// No message names the blob. If the deletion fails, SweepClaims removes the blob.
+		// No message names the blob. SweepClaims removes it if this fails.
 		_ = q.removeClaim(context.WithoutCancel(ctx), e)
 	}
 	return p, err
 }
 
-// sendHidden puts a message that this process handles itself: it stays hidden from all others for the visibility
-// timeout, which is renewed.
+// sendHidden puts a message that this process handles itself, and holds it.
 func (q *queue) sendHidden(ctx context.Context, op string, e *envelope) (*holding, error) {
 	p, err := q.send(ctx, op, e, q.shardOf(e.ID), q.visibility)
 	if err != nil {
 		return nil, err
 	}
 	if p.receipt == "" {
-		// The message was put, but without a receipt this process cannot hold it: the worker that gets it handles it.
+		// Without a receipt this process cannot hold the message; a worker handles it.
 		return nil, &tables.Error{Op: op, Table: q.name, Kind: tables.ErrUnknownOutcome, Err: tables.ErrGarbled}
 	}
 	h := hold(ctx, q.shards[p.shard], p.id, p.receipt, p.text, p.since, q.visibility)
 	if !p.twice {
-		// If there is a second copy of the message, it cannot be renewed, and becomes visible while this
-		// process is still working.
+		// A second copy cannot be renewed, and becomes visible while this process still works.
 		h.keep()
 	}
 	return h, nil
 }
 
-// put puts a text on a shard, unchanged.
 func (q *queue) put(ctx context.Context, op string, shard int, text string, hidden time.Duration) (placed, error) {
 	p := placed{shard: shard, text: text, since: time.Now()}
 	answer, err := putText(ctx, op, q.shardNames[shard], q.shards[shard], text, hidden)
@@ -156,7 +148,6 @@ func (q *queue) put(ctx context.Context, op string, shard int, text string, hidd
 	return p, err
 }
 
-// putAnswer is the service's response to a put.
 type putAnswer struct {
 	ID      string `xml:"QueueMessage>MessageId"`
 	Receipt string `xml:"QueueMessage>PopReceipt"`
@@ -164,8 +155,7 @@ type putAnswer struct {
 	twice bool
 }
 
-// putText puts a text on a storage queue. If the put succeeded but the response cannot be read, it succeeds without a
-// receipt.
+// putText puts a text on a storage queue. If only the response cannot be read, it succeeds without a receipt.
 func putText(ctx context.Context, op, name string, client *azqueue.QueueClient, text string, hidden time.Duration) (putAnswer, error) {
 	var ex wire.Exchange
 	seconds, forever := int32(hidden/time.Second), int32(-1)
@@ -191,21 +181,18 @@ func wholeSeconds(d time.Duration) (rounded time.Duration, ok bool) {
 const (
 	envelopeVersion = 1
 
-	// maxText is the service's limit on a message's text.
 	maxText = 64 << 10
-	// maxInline is how many bytes of JSON fit into maxText as base64.
+	// maxInline is how much JSON fits into maxText, the service's limit, as base64.
 	maxInline = maxText / 4 * 3
-	// maxBody limits a body that is stored in a blob: sender and worker hold it in memory.
+	// maxBody limits a body in a blob: sender and worker hold it in memory.
 	maxBody = 16 << 20
-	// maxType limits the name of a message's type.
 	maxType = 200
 
 	// ownTypes is the prefix of the types of the library's own messages.
 	ownTypes = "tablepatterns."
 )
 
-// envelope is the stored form of a message: base64 of this as JSON, since the queue service accepts only text, and
-// its XML no control characters. It is a stored format: a change needs a new version.
+// envelope is the stored form of a message, as JSON in base64, since the service's XML allows no control characters. A change needs a new version.
 //
 // Later has two tags for one meaning: "embed" in the JSON module and from Go 1.27 on, "inline" in the experiment of Go 1.25 and 1.26.
 type envelope struct {
@@ -216,25 +203,24 @@ type envelope struct {
 	Steps   []string       `json:"steps,omitempty"` // names of finished steps
 	Waits   int            `json:"waits,omitzero"`  // number of postponed deliveries; see longestPostponement
 	Body    jsontext.Value `json:"body,omitzero"`
-	Claim   *claim         `json:"claim,omitzero"`        // names the blob of a body that is too large for a message
-	Trace   string         `json:"traceparent,omitempty"` // W3C trace context of the sender, if its account has a TracerProvider
-	Later   jsontext.Value `json:",embed,inline"`         // members that only a later version knows, written back with the others
+	Claim   *claim         `json:"claim,omitzero"`
+	Trace   string         `json:"traceparent,omitempty"` // W3C trace context of the sender
+	Later   jsontext.Value `json:",embed,inline"`         // members that only a later version knows, written back
 	MAC     string         `json:"mac,omitempty"`         // see SigningKeys; sign adds it as the last member
 
 	raw     []byte // the JSON from which the envelope was read, including the MAC
-	trusted bool   // made by this program, or read with a MAC that has verified: only such an envelope is signed
+	trusted bool   // made by this program, or its MAC has verified: only then is it signed
 }
 
-// claim names the blob of a large body, and says which length and hash the body must have.
+// claim names the blob of a large body, with the body's length and hash.
 type claim struct {
 	Blob   string `json:"blob"` // the blob claims/<Blob>
 	Length int    `json:"length"`
 	SHA256 string `json:"sha256"`
 }
 
-// encode returns the message's text, signed if there are keys and the envelope is trusted. An envelope that somebody else has sent without
-// a MAC is written back without one: otherwise whoever may add and read messages would get a MAC for a text of their own. fits is false if the text exceeds the service's
-// limit.
+// encode returns the message's text, signed only if the envelope is trusted: otherwise whoever may add and read messages would get a MAC for a text
+// of their own. fits is false if it exceeds the service's limit.
 func (e *envelope) encode(queue place, keys *SigningKeys) (text string, fits bool, err error) {
 	plain := *e
 	plain.MAC = ""
@@ -248,14 +234,14 @@ func (e *envelope) encode(queue place, keys *SigningKeys) (text string, fits boo
 	return base64.StdEncoding.EncodeToString(raw), len(raw) <= maxInline, nil
 }
 
-// Reasons why a message cannot be read. None of these errors quotes the message.
+// Reasons why a message cannot be read. None quotes the message.
 var (
 	errNoEnvelope = errors.New("the message is neither the JSON of an envelope nor base64 of it; send messages with Queue.Send")
 	errNoType     = errors.New("the envelope has no member type; name the type of a handler")
 )
 
-// decodeEnvelope reads a message's text: base64, with or without padding, or plain JSON, as people and other
-// programs send it. It fills in a missing ID and time from what the service reports about the message.
+// decodeEnvelope reads a message's text: base64, with or without padding, or plain JSON, as people and other programs send it. A missing ID and
+// time come from the service.
 func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, error) {
 	raw := []byte(strings.TrimSpace(text))
 	if len(raw) == 0 || raw[0] != '{' {
@@ -292,7 +278,6 @@ func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, erro
 	return &e, nil
 }
 
-// checkType refuses illegal names of types.
 func checkType(messageType string) error {
 	switch {
 	case messageType == "":

@@ -16,14 +16,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
-// batch is the maximum number of messages of one request.
+// batch is the service's limit on messages of one request.
 const batch = 32
 
-// session is one call of Run or Drain.
 type session struct {
 	*Worker
-	ctx      context.Context // context of Run or Drain: no poll begins after it has ended
-	handling context.Context // context of handlers: ends StopTimeout after ctx
+	ctx      context.Context // no poll begins after it has ended
+	handling context.Context // for handlers: ends StopTimeout after ctx
 	cancel   context.CancelFunc
 	slots    *slots
 	handlers sync.WaitGroup // one for each delivery
@@ -42,7 +41,6 @@ func (w *Worker) begin(ctx context.Context, op string) (*session, error) {
 	return s, nil
 }
 
-// watch ends the handlers' contexts when StopTimeout is over.
 func (s *session) watch() {
 	select {
 	case <-s.ctx.Done():
@@ -68,7 +66,6 @@ func (s *session) end() {
 	s.running.Store(false)
 }
 
-// pollAlways polls one shard until the session's context ends.
 func (s *session) pollAlways(shard int) {
 	pace := pace{least: s.options.MinPoll, most: s.options.MaxPoll}
 	for {
@@ -76,12 +73,12 @@ func (s *session) pollAlways(shard int) {
 		if n == 0 {
 			return
 		}
-		woken := s.queue.wake.watch() // before the poll, so that a message sent during it is not missed
+		woken := s.queue.wake.watch() // before the poll, to notice a message sent during it
 		got, err := s.poll(shard, n)
 		switch {
 		case err != nil:
 			s.logged(s.ctx, telemetry.LinePollFailed, slog.String("storageQueue", s.queue.shardNames[shard]), s.signals.Error(err))
-			woken = nil // after a failure, do not poll earlier because a message was sent
+			woken = nil // after a failure, do not poll earlier
 		case got > 0:
 			pace.reset()
 			continue
@@ -92,7 +89,6 @@ func (s *session) pollAlways(shard int) {
 	}
 }
 
-// pollWhileVisible polls one shard until a poll finds nothing.
 func (s *session) pollWhileVisible(shard int) (found bool, err error) {
 	for {
 		n := s.slots.take(s.ctx, batch)
@@ -107,11 +103,8 @@ func (s *session) pollWhileVisible(shard int) (found bool, err error) {
 	}
 }
 
-// poll gets up to n messages and handles each in a goroutine of its own. The caller has taken n slots: poll
-// gives back those that it does not need, and each delivery gives back its own.
-//
-// The end of the session does not cancel a request that is in flight: the messages that it gets would stay
-// hidden without being handled.
+// poll gets up to n messages and handles each in its own goroutine. The caller has taken n slots; poll gives back those that it does not need. The
+// end of the session does not cancel its request: the messages would stay hidden unhandled.
 func (s *session) poll(shard, n int) (got int, err error) {
 	defer func() { s.slots.give(n - got) }()
 	since, count, hidden := time.Now(), int32(n), int32(s.queue.visibility/time.Second)
@@ -146,7 +139,6 @@ func (s *session) poll(shard, n int) (got int, err error) {
 	return got, nil
 }
 
-// dequeued is a message as the service returned it.
 type dequeued struct {
 	id, receipt, text string
 	inserted          time.Time
@@ -170,8 +162,7 @@ func readDequeued(m *azqueue.DequeuedMessage) (dequeued, bool) {
 	return d, true
 }
 
-// pace computes how long an idle poller waits. The time doubles with each wait, and a random part of up to a
-// quarter is subtracted, so that the polls of several workers spread out.
+// pace computes how long an idle poller waits. It doubles, less a random part of up to a quarter that spreads the polls of several workers.
 type pace struct {
 	least, most time.Duration
 	last        time.Duration
@@ -184,8 +175,7 @@ func (p *pace) next() time.Duration {
 	return p.last - backoff.Jitter(p.last/4+1)
 }
 
-// wait pauses before the next poll, and returns false if ctx has ended. After a wake-up, the next pause is the
-// shortest again.
+// wait pauses before the next poll; false means that ctx has ended. After a wake-up, the next pause is the shortest again.
 func (p *pace) wait(ctx context.Context, woken <-chan struct{}) bool {
 	timer := time.NewTimer(p.next())
 	defer timer.Stop()
@@ -199,14 +189,13 @@ func (p *pace) wait(ctx context.Context, woken <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// slotPatience is how long a poll waits for half of the slots to become free, although one is free. Waiting
-// saves requests, since one request can get many messages.
+// slotPatience is how long a poll that could take one slot waits for half of them: one request can get many messages.
 const slotPatience = 25 * time.Millisecond
 
-// slots limits the handlers that run at a time. A poll takes a slot for each message that it asks for, before it
-// asks: a message without a free slot would only be hidden from other workers.
+// slots limits concurrent handlers. A poll takes a slot for each message before it asks for it: a message without a slot would only be hidden from
+// other workers.
 type slots struct {
-	lock chan struct{} // one token, which a poll holds while it takes slots; polls get it in the order of their arrival, so that no shard starves
+	lock chan struct{} // one token, held while a poll takes slots; first come, first served, so that no shard starves
 
 	mu      sync.Mutex
 	all     int
@@ -220,7 +209,7 @@ func newSlots(n int) *slots {
 	return s
 }
 
-// take waits for free slots, and takes at least 1 and at most the number in most. It returns 0 when ctx ends.
+// take waits for and takes 1 to most slots; 0 means that ctx has ended.
 func (s *slots) take(ctx context.Context, most int) int {
 	select {
 	case <-s.lock:
@@ -256,7 +245,6 @@ func (s *slots) take(ctx context.Context, most int) int {
 	return 0
 }
 
-// tryTake takes slots if at least enough are free.
 func (s *slots) tryTake(enough, most int) (taken, free int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,10 +271,9 @@ const (
 	leastQueueMetrics    = 10 * time.Second
 )
 
-// measureAlways sets the gauges of the queue until the session's context ends, and then removes their values.
-// It does nothing if the account has no MeterProvider.
+// measureAlways sets the queue's gauges until the session's context ends, then removes their values.
 func (s *session) measureAlways() {
-	// Only the workers that take shard 0 measure the queue, so that not every worker sends the requests.
+	// One worker of shard 0 is enough to send the requests.
 	if !s.signals.Measures() || s.options.QueueMetrics < 0 || !slices.Contains(s.options.Shards, 0) {
 		return
 	}
@@ -305,7 +292,7 @@ func (s *session) measureAlways() {
 	}
 }
 
-// measure sets the gauges of the queue once. Requests: 2 for each storage queue, and 1.
+// measure sets the gauges once. Requests: 2 for each storage queue, and 1.
 func (s *session) measure(ctx context.Context) error {
 	q := s.queue
 	length, err := q.length(ctx)

@@ -20,17 +20,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// SigningKeys authenticate the messages of a queue. The first key signs, and all of them verify. To rotate a
-// key, give every program first the old and the new key in this order, then the new and the old one, then only
-// the new one. Begin each step only after all programs have completed the step before. fmt, log/slog and JSON
-// encoders never show the keys. It is safe for concurrent use.
+// SigningKeys authenticate the messages of a queue: the first key signs, all verify. To rotate, give every program first the old and the new key in
+// this order, then the new and the old one, then only the new one; begin a step only after all programs have completed the one before. fmt,
+// log/slog and JSON encoders never show the keys. It is safe for concurrent use.
 type SigningKeys struct {
-	// secrets returns the keys. They are hidden in a function because package fmt prints unexported fields,
-	// and the values to which these point, without calling their methods.
+	// secrets is a function because package fmt prints unexported fields, and values to which they point, without calling their methods.
 	secrets func() [][]byte
 }
 
-// keys returns the keys; none for nil and for the zero value.
 func (s *SigningKeys) keys() [][]byte {
 	if s == nil || s.secrets == nil {
 		return nil
@@ -44,7 +41,7 @@ const (
 	maxSigningKeys  = 16
 )
 
-// NewSigningKeys takes 1 to 16 keys of at least 16 bytes each: secrets of the program, for example from Azure Key Vault.
+// NewSigningKeys takes 1 to 16 secrets of the program, of at least 16 bytes each, for example from Azure Key Vault.
 func NewSigningKeys(keys ...[]byte) (*SigningKeys, error) {
 	const op = "NewSigningKeys"
 	if len(keys) == 0 || len(keys) > maxSigningKeys {
@@ -66,13 +63,12 @@ const (
 	signingProperty  = "Key"
 )
 
-// EnsureSigningKeys returns the key that a row of a table holds, and stores a random one first if there is
-// none. It is for programs that have no other place for a secret. Anyone who can read the row can sign, so only
-// the programs of the queue may have read access to the table. name distinguishes the keys of several queues.
-// Concurrent calls return the same key. Call EnsureSigningKeys once in each process, at its start.
+// EnsureSigningKeys returns the key that a row of a table holds, and stores a random one first if there is none, for programs that have no other
+// place for a secret. Anyone who can read the row can sign: let only the programs of the queue read the table. name distinguishes the keys of
+// several queues. Concurrent calls return the same key. Call it once in each process, at its start.
 //
-// The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key.
-// Requests: 1, and 2 more if the row does not exist yet.
+// The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key. Requests: 1, and 2 more if the row does
+// not exist yet.
 func EnsureSigningKeys(ctx context.Context, table *tables.Table, name string) (*SigningKeys, error) {
 	const op = "EnsureSigningKeys"
 	if table == nil {
@@ -112,16 +108,14 @@ func (s *SigningKeys) String() string {
 	return fmt.Sprintf("%d signing keys", len(s.keys()))
 }
 
-// MarshalText returns the text of String, for JSON and other encoders.
+// MarshalText returns the text of String.
 func (s *SigningKeys) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// LogValue returns the text of String, for log/slog.
+// LogValue returns the text of String.
 func (s *SigningKeys) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// The MAC is the last member of an envelope. It is an HMAC-SHA256, in base64url, of the bytes
-// "tablepatterns/message/2", the identity of the account, the name of the queue and the JSON of the envelope without the
-// MAC, with a line feed between them. So a changed message does not verify, and neither does one that was copied
-// from another queue, or from a queue of the same name in another account.
+// The MAC is the last member of an envelope: HMAC-SHA256, in base64url, of macContext, the account's identity, the queue's name and the envelope's
+// JSON without the MAC, with line feeds between them. So neither a changed message verifies, nor one from another queue or account.
 const (
 	macContext = "tablepatterns/message/2\n"
 	macBegin   = `,"mac":"`
@@ -140,13 +134,12 @@ func mac(key []byte, of place, raw []byte) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// sign adds the MAC to the JSON of an envelope.
 func (s *SigningKeys) sign(of place, raw []byte) []byte {
 	signed := append(slices.Clone(raw[:len(raw)-1]), macBegin...)
 	return append(append(signed, mac(s.keys()[0], of, raw)...), macEnd...)
 }
 
-// splitMAC separates the MAC from the JSON that it authenticates. mac is "" if the JSON does not end with one.
+// splitMAC separates the MAC from the JSON that it authenticates; mac is "" if there is none at the end.
 func splitMAC(signed []byte) (raw []byte, mac string) {
 	length := base64.RawURLEncoding.EncodedLen(sha256.Size)
 	at := len(signed) - len(macEnd) - length - len(macBegin)
@@ -156,7 +149,6 @@ func splitMAC(signed []byte) (raw []byte, mac string) {
 	return append(slices.Clone(signed[:at]), '}'), string(signed[at+len(macBegin) : len(signed)-len(macEnd)])
 }
 
-// verify reports whether the MAC was made with one of the keys.
 func (s *SigningKeys) verify(of place, signed []byte) bool {
 	raw, given := splitMAC(signed)
 	valid := false
@@ -171,7 +163,6 @@ var (
 	errForged   = errors.New("none of QueueOptions.SigningKeys has signed the message: it was changed, or made by a program with other keys")
 )
 
-// warnUnsigned logs, once for the queue, that its messages are not authenticated.
 func (q *queue) warnUnsigned(ctx context.Context) {
 	if q.signing != nil {
 		return
@@ -181,9 +172,8 @@ func (q *queue) warnUnsigned(ctx context.Context) {
 	})
 }
 
-// authenticate returns an error for a message that needs a MAC and has no valid one, and notes whether it has one. A program that does not
-// use this library may send messages of the user's types, so these need a MAC only if they name the blob of a
-// body or list finished steps. If a MAC is present, it must verify.
+// authenticate refuses a message that needs a MAC and has no valid one. Programs without this library may send messages of the user's types, so
+// these need one only with a claim or finished steps; a MAC that is present must verify.
 func (q *queue) authenticate(e *envelope, now time.Time) error {
 	if q.signing == nil {
 		return nil

@@ -22,43 +22,35 @@ import (
 type WorkerOptions struct {
 	// Concurrency is the maximum number of handlers that run at a time (default 16).
 	Concurrency int
-	// MaxDequeues is the number of deliveries after which a message goes to the poison queue; 0 means 5. Postponed deliveries do not count. The
-	// worker checks this number before it calls the handler, so that a message that kills its workers is
-	// poisoned, too.
+	// MaxDequeues is the number of deliveries after which a message goes to the poison queue (default 5). Postponed deliveries do not count. It is
+	// checked before the handler is called, so a message that kills its workers is poisoned, too.
 	MaxDequeues int
-	// MinPoll and MaxPoll bound the time between polls that find nothing: it starts at MinPoll and doubles up to MaxPoll; 0 means 100 ms
-	// and 1 minute. A Send or Requeue on the same Queue wakes the worker at once.
+	// MinPoll and MaxPoll bound the time between polls that find nothing, which doubles (default 100 ms and 1 minute). A Send or Requeue on the
+	// same Queue wakes the worker at once.
 	MinPoll, MaxPoll time.Duration
-	// StopTimeout is how long handlers may continue after Run's context has ended (default 30 s). Then their contexts
-	// end, and their messages become visible to other workers as soon as the handlers return.
+	// StopTimeout is how long handlers may continue after Run's context has ended (default 30 s). Then their contexts end, and their messages
+	// become visible as soon as they return.
 	StopTimeout time.Duration
-	// RetryDelay is how long a message stays hidden after its nth delivery has failed; nil means 1 s, 2 s, 4 s and so
-	// on up to 1 minute, with jitter. It is rounded up to whole seconds.
+	// RetryDelay is how long a message stays hidden after its nth delivery has failed, rounded up to whole seconds (default 1 s, 2 s, 4 s and so on
+	// up to 1 minute, with jitter).
 	RetryDelay func(dequeues int) time.Duration
-	// AllowUnfilled makes Message.Decode accept a body that sets no field of the struct into which it is
-	// decoded. By default Decode returns an error, so that a message which the handler does not understand goes
-	// to the poison queue.
+	// AllowUnfilled makes Message.Decode accept a body that sets no field of the struct. By default such a message fails, and goes to the poison
+	// queue.
 	AllowUnfilled bool
-	// PostponeTimeout bounds how long, counted from Message.Sent, a worker postpones a message that cannot succeed
-	// yet; 0 means 14 days. Until then the worker releases the message with growing delays of at most 5 minutes,
-	// logs that once, and does not count the delivery toward MaxDequeues. Postponed are the library's own messages
-	// while a service is unavailable, a table, queue or container is missing, another writer has the entity, or only
-	// a newer build knows what an intent names; and any message whose large body cannot be read for such a reason.
+	// PostponeTimeout bounds how long after Message.Sent a worker postpones a message that cannot succeed yet (default 14 days): it releases the
+	// message with growing delays of at most 5 minutes, logs that once, and does not count the delivery toward MaxDequeues. Postponed are the
+	// library's own messages while a service is unavailable, a table, queue or container is missing, another writer has the entity, or only a newer
+	// build knows what an intent names; and any message whose large body cannot be read for such a reason.
 	PostponeTimeout time.Duration
-	// QueueMetrics is how often Run reads the length of the queue, the age of its oldest visible message and
-	// the length of the poison queue, for the gauges tablepatterns.queue.*; 0 means 1 minute, the least is 10
-	// s, and a negative value is never. Without AccountOptions.MeterProvider, or if the worker's Shards do not
-	// include shard 0, the worker reads nothing. Requests, each time: 2 for each shard of the queue, and 1 for
-	// the poison queue.
+	// QueueMetrics is how often Run sets the gauges tablepatterns.queue.* (default 1 minute, at least 10 s; never if negative). Only a worker with
+	// an AccountOptions.MeterProvider and shard 0 does it. Requests, each time: 2 for each shard of the queue, and 1 for the poison queue.
 	QueueMetrics time.Duration
-	// Shards are the shards, from 0 to QueueOptions.Shards-1, from which the worker gets messages; nil means
-	// all. Every shard must be taken by a worker of some process: messages and intents on a shard that no
-	// worker takes wait. Two workers may take the same shard. With SendOptions.Partition, processes that take
-	// different shards handle different partitions, which reduces conflicts between the processes. This is no
-	// guarantee: handlers must still tolerate duplicates and concurrency.
+	// Shards are the shards, from 0 to QueueOptions.Shards-1, from which the worker gets messages; nil means all. Messages and intents on a shard
+	// that no worker takes wait; two workers may take the same one. With SendOptions.Partition, processes with different shards handle different
+	// partitions, which reduces conflicts, but handlers must still tolerate duplicates and concurrency.
 	Shards []int
 
-	patient bool // RetryDelay is the default: delay messages of unknown types longer, since a newer build with a handler may be being deployed
+	patient bool // RetryDelay is the default: delay messages of unknown types longer
 }
 
 const (
@@ -72,9 +64,8 @@ const (
 	longestRetry = time.Minute
 )
 
-// Worker gets messages from a queue and calls their handlers. It sends log lines, metrics and spans to the
-// providers in the AccountOptions of the queue's account. A log line has a message's ID, type and number of
-// deliveries, and never its body.
+// Worker gets messages from a queue and calls their handlers. It reports to the logger and providers of the queue's account. A log line has a
+// message's ID, type and number of deliveries, never its body.
 type Worker struct {
 	queue    *queue
 	handlers map[string]Handler
@@ -86,9 +77,8 @@ type Worker struct {
 	postponed postponed
 }
 
-// NewWorker returns a worker for a queue; handlers has one handler for each type of message. It makes no request. Any number of
-// workers in any number of processes may share a queue. A message of a type without a handler counts as a failure, so all workers of a
-// queue should have handlers for all types.
+// NewWorker returns a worker for a queue, with one handler for each type of message. Any number of workers may share a queue; all should have
+// handlers for all types, since a type without one counts as a failure.
 func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
 	return newWorker(q.core(), handlers, options)
 }
@@ -139,7 +129,6 @@ func (o *WorkerOptions) setDefaults(shards int) error {
 	return o.setShards(shards)
 }
 
-// setShards checks Shards for a queue with the given number of shards, and sets the default.
 func (o *WorkerOptions) setShards(all int) error {
 	if o.Shards == nil {
 		for shard := range all {
@@ -162,7 +151,7 @@ func (o *WorkerOptions) setShards(all int) error {
 	return nil
 }
 
-// retryDelay doubles from 1 s to 1 minute. Jitter shortens it, so that messages that failed together spread out.
+// retryDelay is the default RetryDelay. Jitter spreads messages that failed together.
 func retryDelay(dequeues int) time.Duration {
 	d := longestRetry
 	if dequeues < 7 {
@@ -171,19 +160,16 @@ func retryDelay(dequeues int) time.Duration {
 	return d - backoff.Jitter(d/4)
 }
 
-// logged writes a line about the worker's queue.
 func (w *Worker) logged(ctx context.Context, line telemetry.Line, attributes ...any) {
 	w.signals.Log(ctx, line, w.queue.name, append([]any{slog.String("queue", w.queue.name)}, attributes...)...)
 }
 
-// Run gets messages and handles them until ctx ends. Then it gets no more messages and lets the running
-// handlers continue for StopTimeout. After that it ends their contexts, makes unfinished messages visible to
-// other workers, and returns nil when the last handler has returned. Run logs failures of the service and tries
-// again later. Do not call Run a second time while it runs.
+// Run gets messages and handles them until ctx ends. Then it lets the running handlers continue for StopTimeout, ends their contexts, makes
+// unfinished messages visible, and returns nil when the last handler has returned. It logs failures of the service and tries again later. Only one
+// Run or Drain can run at a time.
 //
-// Requests: 1 for each poll, which gets at most 32 messages, and no more than further handlers may run; for
-// each message 1 to delete it, and 1 for every half of the visibility timeout that its handler takes. An idle
-// worker polls each storage queue of its Shards once in MaxPoll.
+// Requests: 1 for each poll, which gets at most 32 messages, and no more than further handlers may run; for each message 1 to delete it, and 1 for
+// every half of the visibility timeout that its handler takes. An idle worker polls each storage queue of its Shards once in MaxPoll.
 func (w *Worker) Run(ctx context.Context) error {
 	s, err := w.begin(ctx, "Run")
 	if err != nil {
@@ -200,12 +186,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain handles all visible messages of its Shards, including those that become visible meanwhile. It first
-// waits until the intents of changes that this process has made are closed. It returns when a poll of each of
-// its shards finds nothing and no handler runs. It is for jobs and tests. handled is the number of messages
-// that were handled and deleted; failed ones are delivered again after Drain. If a poll fails, Drain waits for
-// the running handlers and returns the error. If ctx ends, Drain treats the running handlers as Run does, and
-// then returns the cause of ctx.
+// Drain handles all visible messages of its Shards, including those that become visible meanwhile, for jobs and tests. It first waits until the
+// intents of this process's changes are closed, and returns when a poll of each shard finds nothing and no handler runs. handled counts the deleted
+// messages; failed ones are delivered again later. If a poll fails, Drain waits for the running handlers and returns the error. If ctx ends, it
+// treats them as Run does, and returns the cause of ctx.
 func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
 	s, err := w.begin(ctx, "Drain")
 	if err != nil {
@@ -238,13 +222,13 @@ func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
 // WorkerStats counts what a worker has done since it was made.
 type WorkerStats struct {
 	Handled     int64 // messages handled and deleted
-	Failed      int64 // deliveries that failed, poisoned ones included
+	Failed      int64 // deliveries that failed, including poisoned ones
 	Poisoned    int64 // messages put on the poison queue
-	Released    int64 // messages made visible again unhandled, because the worker stopped, or because an intent or move must wait
-	LeasesLost  int64 // deliveries cut short because another process may hold the message
-	Duplicates  int64 // redeliveries of messages that were handled before, recognized by their missing large body
-	Polls       int64 // polls without an error
-	EmptyPolls  int64 // polls without an error that found no message
+	Released    int64 // messages made visible again unhandled: the worker stopped, or an intent or move must wait
+	LeasesLost  int64 // deliveries cut short: another process may hold the message
+	Duplicates  int64 // redeliveries of handled messages, recognized by their missing large body
+	Polls       int64
+	EmptyPolls  int64 // polls that found no message
 	FailedPolls int64
 	InFlight    int64 // deliveries under way now
 }

@@ -11,15 +11,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Handler returns a handler for log/slog. It stores each record under the record's time or, if that is zero,
-// under the current time. Data is JSON as slog.NewJSONHandler writes it, without the final line feed. Values
-// may log while they are formatted. A LogValuer added by With is resolved once, when it is added; values
+// Handler returns a handler for log/slog. It stores each record under its time or, if that is zero, the current time, as JSON of
+// slog.NewJSONHandler without the final line feed. Values may log while they are formatted. A LogValuer added by With is resolved once; values
 // behind pointers are formatted again for each record.
 //
-// As slog requires, a context that ends does not stop a record. With an unbuffered Writer the record is durable when
-// the call returns. slog's package-level functions discard the error if it is not. With a buffered Writer, the call
-// for the next record returns the error of a failed background flush; that record is nevertheless kept in memory if
-// there is room.
+// As slog requires, an ended context does not stop a record. With an unbuffered Writer the record is durable when the call returns; slog's
+// package-level functions discard the error if it is not. With a buffered Writer, a call can return the error of a failed background flush; its own
+// record is nevertheless in memory if there is room.
 func (w *Writer) Handler(options *slog.HandlerOptions) slog.Handler {
 	h := &handler{writer: w}
 	if options != nil {
@@ -28,12 +26,12 @@ func (w *Writer) Handler(options *slog.HandlerOptions) slog.Handler {
 	return h
 }
 
-// handler formats each record in a buffer of its own, with a slog.JSONHandler made for it: a value's
-// formatting method may itself log, and would deadlock if the buffer were shared under a lock.
+// handler makes a slog.JSONHandler for each record: a value's formatting method may itself log, and would deadlock if the buffer were shared under
+// a lock.
 type handler struct {
 	writer  *Writer
 	options slog.HandlerOptions
-	derive  []func(slog.Handler) slog.Handler // what WithAttrs and WithGroup have added
+	derive  []func(slog.Handler) slog.Handler // of WithAttrs and WithGroup
 }
 
 func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -61,8 +59,7 @@ func (h *handler) derived(step func(slog.Handler) slog.Handler) *handler {
 	return &next
 }
 
-// resolved returns attributes whose values are resolved once, as the JSON handler does when attributes are
-// added.
+// resolved resolves the values once, as the JSON handler does when attributes are added.
 func resolved(attrs []slog.Attr) []slog.Attr {
 	all := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
@@ -88,8 +85,8 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// insist does what Write does, for callers that ignore errors: if a buffered record was refused with the error of an
-// earlier flush, insist writes it again. insist returns whether the record was accepted, and that error.
+// insist is Write for callers that ignore errors: it writes a buffered record again that was refused with the error of an earlier flush. It returns
+// whether the record was accepted, and that error.
 func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error) {
 	err = w.Write(ctx, r)
 	if err == nil || !w.options.Buffered || errors.Is(err, tables.ErrTooLarge) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring) || ctx.Err() != nil {
@@ -99,10 +96,9 @@ func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error
 	return again == nil, errors.Join(err, again)
 }
 
-// Lines returns an io.Writer, for example for log.New: each call of Write stores one record under the time of the
-// call, without the final line feed; other line feeds stay in the record. ctx applies to all calls. The errors are
-// those of Writer.Write. With a buffered writer, a call can return the error of a failed background flush together
-// with the full count: its own record is then in memory.
+// Lines returns an io.Writer, for example for log.New: each Write stores one record under the current time, without the final line feed. ctx
+// applies to all calls. The errors are those of Writer.Write. With a buffered writer, a call can return the error of a failed background flush with
+// the full count: its own record is in memory.
 func (w *Writer) Lines(ctx context.Context) io.Writer { return lines{ctx, w} }
 
 type lines struct {

@@ -21,28 +21,27 @@ import (
 
 const (
 	defaultPeriod = 10 * time.Minute
-	// disorder limits how much older than the latest record of its blob a record may be; an older one goes to another
-	// blob. So a reader sorts a blob's records with little memory, and knows a lower bound of their times.
+	// disorder limits how much older than the latest record of its blob a record may be; an older one goes to another blob. So a reader sorts a
+	// blob in little memory, and knows a lower bound of its times.
 	disorder = 2 * time.Second
 )
 
 // Options are the options of New; nil is the same as the zero value.
 type Options struct {
-	// Period is the time range whose records share blobs: a divisor of an hour in whole minutes (default 10
-	// minutes). Writers may use different periods, and you may change the period: readers do not need to know
-	// it.
+	// Period is the time range whose records share blobs: a divisor of an hour in whole minutes (default 10 minutes). Writers may use different
+	// periods, and it may change: readers need not know it.
 	Period time.Duration
 }
 
-// Log is the set of log records under one prefix of a container. It is safe for concurrent use.
+// Log is the set of log records under a prefix of a container. It is safe for concurrent use.
 type Log struct {
 	container *container.Client
 	prefix    string
 	period    time.Duration
 }
 
-// New makes a Log. The container must be made by blobstorage.Container, and must exist. The names of the blobs begin with
-// prefix, such as "web/frontend"; other blobs may share the prefix. New makes no request.
+// New makes a Log. The container is of blobstorage.Container, and must exist. The blobs' names begin with prefix, such as "web/frontend"; other
+// blobs may share it. Requests: none.
 func New(c *container.Client, prefix string, options *Options) (*Log, error) {
 	const op = "New"
 	period := defaultPeriod
@@ -61,28 +60,27 @@ func New(c *container.Client, prefix string, options *Options) (*Log, error) {
 	return &Log{container: c, prefix: prefix, period: period}, nil
 }
 
-// Blob is a blob of a log, as its name and metadata describe it.
+// Blob is a blob of a log, by its name and metadata.
 type Blob struct {
 	Name string
-	// Start and End are the bounds of the period: all records have Start <= Time < End.
+	// Start and End bound the period: all records have Start <= Time < End.
 	Start, End time.Time
-	// First is a lower bound of the records' times: the time of the first record if Final.
+	// First is a lower bound of the records' times; exact if Final.
 	First time.Time
 	// Last is the time of the last record, if Final.
 	Last time.Time
 	// Records is the number of records, if Final.
 	Records int64
-	// Final says that no more records will be appended. If it is false, the blob is still being written, or
-	// its writer has died or could not write the final metadata.
+	// Final says that no more records will be appended. Otherwise the blob is being written, or its writer has died or could not write the final
+	// metadata.
 	Final bool
-	// Size is the size of the blob in bytes.
+	// Size is in bytes.
 	Size int64
 
 	disorder time.Duration
 	format   string
 }
 
-// mayHold reports whether the blob can hold a record with from <= time < to.
 func (b *Blob) mayHold(from, to time.Time) bool {
 	if b.Size == 0 || !b.First.Before(to) {
 		return false
@@ -93,11 +91,9 @@ func (b *Blob) mayHold(from, to time.Time) bool {
 	return b.End.After(from)
 }
 
-// Blobs yields the blobs that can hold records with from <= Time < to, in the order of their names, which is
-// also the order of their periods. Query reads the same blobs. Empty blobs are skipped. An error is yielded
-// once, as the last element. Requests: 1 for each whole year, month or day within the range, 1 for each
-// further hour, and 1 more for each 5,000 blobs in one of them. A range of more than ten years lists all
-// blobs of the log.
+// Blobs yields the blobs that can hold records with from <= Time < to, in the order of their names and periods, without empty ones. An error is
+// yielded once, as the last element. Requests: 1 for each whole year, month or day within the range, 1 for each further hour, and 1 more for each
+// 5,000 blobs in one of them. A range of more than ten years lists all blobs of the log.
 func (l *Log) Blobs(ctx context.Context, from, to time.Time) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
 		from, to, err := checkRange("Blobs", from, to)
@@ -117,7 +113,7 @@ func (l *Log) Blobs(ctx context.Context, from, to time.Time) iter.Seq2[Blob, err
 	}
 }
 
-// checkRange refuses an empty range, and limits the range to the times that blob names can express.
+// checkRange refuses an empty range, and cuts it to the times that blob names can express.
 func checkRange(op string, from, to time.Time) (time.Time, time.Time, error) {
 	if from, to = from.UTC(), to.UTC(); from.Before(minTime()) {
 		from = minTime()
@@ -132,7 +128,6 @@ func checkRange(op string, from, to time.Time) (time.Time, time.Time, error) {
 	return from, to, nil
 }
 
-// list yields all blobs of the hours in the range.
 func (l *Log) list(ctx context.Context, from, to time.Time) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
 		for prefix := range l.prefixes(from, to) {
@@ -145,7 +140,6 @@ func (l *Log) list(ctx context.Context, from, to time.Time) iter.Seq2[Blob, erro
 	}
 }
 
-// under yields the log's blobs whose names begin with prefix.
 func (l *Log) under(ctx context.Context, prefix string) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
 		for item, err := range blobio.List(ctx, l.container, prefix, container.ListBlobsInclude{Metadata: true}) {
@@ -174,14 +168,13 @@ const (
 	nameEnding   = ".log"
 	numberDigits = 6
 	maxNumber    = 999999
-	maxPrefix    = 900 // characters; the service allows 1,024 for the whole name
+	maxPrefix    = 900 // the service allows 1,024 characters for the whole name
 )
 
-// minTime and maxTime bound the times that a year of four digits can express: minTime is included, maxTime is not.
+// minTime (included) and maxTime (excluded) bound the times that a year of four digits can express.
 func minTime() time.Time { return time.Time{} }
 func maxTime() time.Time { return time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// checkPrefix returns an error if a blob name cannot begin with the prefix.
 func checkPrefix(prefix string) error {
 	if prefix == "" || utf8.RuneCountInString(prefix) > maxPrefix || !utf8.ValidString(prefix) {
 		return fmt.Errorf("the prefix has %d characters; it must have 1 to %d, in valid UTF-8", utf8.RuneCountInString(prefix), maxPrefix)
@@ -197,10 +190,9 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// periodOf returns the start of the period that contains t. Periods divide an hour, so one begins with each hour.
+// periodOf returns the start of t's period. Periods divide an hour.
 func (l *Log) periodOf(t time.Time) time.Time { return t.UTC().Truncate(l.period) }
 
-// periodPrefix returns the common prefix of the names of all blobs of a period.
 func (l *Log) periodPrefix(period time.Time) string {
 	return l.prefix + "/" + period.Format(periodLayout) + "/"
 }
@@ -209,7 +201,6 @@ func (l *Log) blobName(period time.Time, number int) string {
 	return fmt.Sprintf("%s%0*d%s", l.periodPrefix(period), numberDigits, number, nameEnding)
 }
 
-// parseName reads the name of a blob of this log; other blobs may share its prefix.
 func (l *Log) parseName(name string) (period time.Time, number int, ok bool) {
 	rest, ok := strings.CutPrefix(name, l.prefix+"/")
 	if !ok || len(rest) != len(periodLayout)+1+numberDigits+len(nameEnding) {
@@ -226,12 +217,10 @@ func (l *Log) parseName(name string) (period time.Time, number int, ok bool) {
 	return period, number, true
 }
 
-// manyYears limits the years of a range that are listed by prefixes. For a longer range, Blobs lists all blobs of the
-// log and skips those outside of the range.
+// manyYears limits the years that are listed by prefixes; for more, Blobs lists all blobs of the log.
 const manyYears = 10
 
-// prefixes yields the name prefixes of all blobs that can hold records with from <= time < to, in the order
-// of the times: one prefix for each whole year, month or day in the range, and one for each remaining hour.
+// prefixes yields the name prefixes of the blobs of a range, in order: one for each whole year, month or day, and each remaining hour.
 func (l *Log) prefixes(from, to time.Time) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		h := from.Truncate(time.Hour)
@@ -263,21 +252,20 @@ func (l *Log) prefixes(from, to time.Time) iter.Seq[string] {
 	}
 }
 
-// The names of a blob's metadata, in lower case, since the service ignores their case.
+// Metadata, in lower case, since the service ignores case.
 const (
-	metaFormat   = "tpformat"   // version of the record format
-	metaWriter   = "tpwriter"   // a random ID, different for each blob
+	metaFormat   = "tpformat"
+	metaWriter   = "tpwriter"   // random for each blob
 	metaPeriod   = "tpperiod"   // minutes
 	metaDisorder = "tpdisorder" // milliseconds by which a record may be older than one before it
 	metaFirst    = "tpfirst"    // no record is older
-	metaLast     = "tplast"     // no record is newer; after it was set, no record is appended
-	metaRecords  = "tprecords"  // the number of records; set together with tplast
+	metaLast     = "tplast"     // no record is newer, or will be appended
+	metaRecords  = "tprecords"  // set together with tplast
 
 	formatVersion = 1
 )
 
-// openMetadata returns the metadata of a new blob. bound is a lower bound of the records' times, and not the first time,
-// since a record that is older by up to disorder may follow.
+// openMetadata is for a new blob. bound is below the first time, since a record that is older by up to disorder may follow.
 func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
 	return blobowner.Owner{}.Metadata(map[string]string{
 		metaFormat: strconv.Itoa(formatVersion), metaWriter: token,
@@ -287,15 +275,13 @@ func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
 	})
 }
 
-// finalMetadata returns the metadata of a finished blob. They replace those of openMetadata.
 func (l *Log) finalMetadata(s *segment) map[string]*string {
 	all := l.openMetadata(s.token, s.first)
 	maps.Copy(all, blobowner.Owner{}.Metadata(map[string]string{metaLast: s.last.Format(timeLayout), metaRecords: strconv.FormatInt(s.records, 10)}))
 	return all
 }
 
-// describe sets the fields that come from the blob's metadata. For missing or invalid metadata it sets the widest bounds
-// that the blob's name allows.
+// describe reads the blob's metadata. Missing or invalid ones mean the widest bounds that the name allows.
 func (b *Blob) describe(metadata map[string]*string) {
 	b.End = b.Start.Truncate(time.Hour).Add(time.Hour)
 	if minutes, err := strconv.Atoi(blobowner.Label(metadata, metaPeriod)); err == nil && minutes > 0 {

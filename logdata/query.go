@@ -28,17 +28,15 @@ const defaultConcurrency = 8
 
 // QueryOptions are the options of Query; nil is the same as the zero value.
 type QueryOptions struct {
-	// Concurrency is how many blobs are read at once, and how many are read ahead (default 8).
+	// Concurrency is how many blobs are read at once, and ahead (default 8).
 	Concurrency int
-	// Damaged is called for each stretch of a blob that is not a record, by the goroutine that iterates. If it is
-	// nil, such bytes are skipped silently.
+	// Damaged gets each stretch of a blob that is not a record, in the goroutine that iterates (default: skipped silently).
 	Damaged func(Damage)
 }
 
-// Query yields the records with from <= Time < to in the order of their times; records of the same time are
-// ordered by blob, and within a blob as written. It reads a blob that is being written up to its current end.
-// It skips a blob that is deleted meanwhile. An error is yielded once, as the last element. If the loop ends
-// early, all requests stop.
+// Query yields the records with from <= Time < to in the order of their times, then of blobs, then as written. It reads a blob that is being
+// written up to its current end, and skips one that is deleted meanwhile. An error is yielded once, as the last element. If the loop ends early,
+// all requests stop.
 //
 // Requests: those of Blobs, and at most 1 for each started MiB of each blob that Blobs yields.
 func (l *Log) Query(ctx context.Context, from, to time.Time, options *QueryOptions) iter.Seq2[Record, error] {
@@ -62,8 +60,7 @@ func (l *Log) Query(ctx context.Context, from, to time.Time, options *QueryOptio
 	}
 }
 
-// query is one run of Query: it merges the records of all blobs by time. It reads the beginning of a blob as soon as
-// the blob may hold the next record.
+// query merges the records of all blobs by time. It begins to read a blob when that may hold the next record.
 type query struct {
 	log         *Log
 	from, to    time.Time
@@ -76,7 +73,7 @@ type query struct {
 
 	next    func() (Blob, error, bool)
 	peeked  *Blob
-	waiting []*stream // streams that are not merged yet, by the lower bounds of their records' times, then by name
+	waiting []*stream // not merged yet; by the lower bounds of their records' times, then by name
 	merging merge     // streams whose first record is known
 }
 
@@ -108,7 +105,7 @@ func (q *query) run(ctx context.Context, yield func(Record, error) bool) error {
 	}
 }
 
-// ready moves all streams that may have the next record from waiting to merging. It returns true if no record is left.
+// ready moves the streams that may have the next record to merging. done means that no record is left.
 func (q *query) ready() (done bool, err error) {
 	for {
 		if err := q.lookAhead(); err != nil {
@@ -132,8 +129,8 @@ func (q *query) ready() (done bool, err error) {
 	}
 }
 
-// lookAhead adds to waiting all blobs that may hold the next record, and further blobs while fewer than q.concurrency
-// wait. It starts to read the first q.concurrency of the waiting blobs.
+// lookAhead adds to waiting the blobs that may hold the next record, and further ones while fewer than q.concurrency wait, and starts to read as
+// many.
 func (q *query) lookAhead() error {
 	for {
 		b, err := q.peek()
@@ -143,8 +140,7 @@ func (q *query) lookAhead() error {
 		if b == nil {
 			break
 		}
-		// Blobs are listed by the start of their periods, so if this blob cannot hold the next record, no later one
-		// can.
+		// Blobs come by the start of their periods: if this one cannot hold the next record, no later one can.
 		needed := len(q.merging) == 0 && len(q.waiting) == 0 ||
 			len(q.merging) > 0 && !b.Start.After(q.merging[0].head()) ||
 			len(q.waiting) > 0 && !b.Start.After(q.waiting[0].blob.First)
@@ -167,7 +163,7 @@ func (q *query) lookAhead() error {
 	return nil
 }
 
-// peek returns the next listed blob that can hold a record of the range, or nil after the last one.
+// peek returns the next listed blob that can hold a record of the range; nil after the last.
 func (q *query) peek() (*Blob, error) {
 	for q.peeked == nil {
 		b, err, ok := q.next()
@@ -189,7 +185,6 @@ func (q *query) peek() (*Blob, error) {
 	return q.peeked, nil
 }
 
-// start begins to read a blob, unless it is being read.
 func (q *query) start(s *stream) {
 	if s.chunks != nil {
 		return
@@ -208,7 +203,6 @@ func (q *query) start(s *stream) {
 	})
 }
 
-// merge is a heap of streams, each with a record.
 type merge []*stream
 
 func (m merge) Len() int      { return len(m) }
@@ -228,13 +222,13 @@ func (m *merge) Pop() any {
 }
 
 const (
-	// chunkBytes is how much of a blob one request reads.
+	// chunkBytes is read by one request.
 	chunkBytes = 1 << 20
-	// readAttempts is how often a chunk is requested again if its response is cut off.
+	// readAttempts limits requests for a chunk whose response is cut off.
 	readAttempts = 5
 )
 
-// stream yields a blob's records of the query's range, in the order of time.
+// stream yields a blob's records of the query's range, by time.
 type stream struct {
 	query  *query
 	blob   Blob
@@ -243,8 +237,8 @@ type stream struct {
 
 	decoder decoder
 	ended   bool      // no more records follow
-	latest  time.Time // latest time of all records so far
-	sorted  []Record  // records of the range that were read, by time; a late record may still precede them
+	latest  time.Time // of all records so far
+	sorted  []Record  // those of the range, by time; a late record may still precede them
 }
 
 type chunk struct {
@@ -252,7 +246,7 @@ type chunk struct {
 	err  error
 }
 
-// read downloads the blob up to its current end, in chunks. It downloads the next chunk while the query parses one.
+// read downloads the blob up to its current end, one chunk ahead of the query.
 func (s *stream) read(ctx context.Context) {
 	for offset, total := int64(0), s.blob.Size; offset < total; {
 		select {
@@ -274,7 +268,7 @@ func (s *stream) read(ctx context.Context) {
 	}
 }
 
-// fill reads until no record that follows in the blob can be older than the first one of sorted.
+// fill reads until no further record of the blob can be older than the first of sorted.
 func (s *stream) fill() error {
 	for !s.ended && (len(s.sorted) == 0 || s.sorted[0].Time.After(s.latest.Add(-s.blob.disorder))) {
 		record, ok := s.decoder.next()
@@ -299,7 +293,6 @@ func (s *stream) fill() error {
 	return nil
 }
 
-// add inserts a record by its time.
 func (s *stream) add(r Record) {
 	if r.Time.After(s.latest) {
 		s.latest = r.Time
@@ -323,20 +316,19 @@ func (s *stream) head() time.Time { return s.sorted[0].Time }
 
 func (s *stream) pop() Record {
 	r := s.sorted[0]
-	s.sorted[0] = Record{} // lets the record be freed
+	s.sorted[0] = Record{} // to free the record
 	s.sorted = s.sorted[1:]
 	return r
 }
 
-// piece is a part of a blob, with the blob's size and ETag when it was read. It is empty if the blob does not exist, or
-// ends before the piece.
+// piece is a part of a blob, with the blob's size and ETag. It is empty for a missing blob, or after its end.
 type piece struct {
 	data []byte
 	size int64
 	etag *azcore.ETag
 }
 
-// download reads a piece of a blob. The piece is shorter than count only at the blob's end. Requests: 1.
+// download reads a piece, shorter than count only at the blob's end. Requests: 1.
 func (l *Log) download(ctx context.Context, name string, offset, count int64) (piece, error) {
 	var p piece
 	err := backoff.Retry(ctx, readAttempts+1, func() (again bool, err error) {
@@ -349,7 +341,6 @@ func (l *Log) download(ctx context.Context, name string, offset, count int64) (p
 	return p, failure("Query", name, err, false)
 }
 
-// errCutOff reports that the end of a response is missing.
 var errCutOff = errors.New("the response was cut off; repeat the query")
 
 func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64) (piece, error) {
@@ -378,7 +369,6 @@ func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64
 	return piece{data, size, answer.ETag}, nil
 }
 
-// contentRange reads "bytes 0-9/100".
 func contentRange(text *string) (first, last, size int64, err error) {
 	if text == nil {
 		return 0, 0, 0, errors.New("the response has no Content-Range header; repeat the query")

@@ -15,10 +15,10 @@ import (
 
 // Record is one entry of a log.
 type Record struct {
-	// Time is the time of the event, in nanoseconds; in records that were read it is in UTC. It determines
-	// the blob that stores the record. Write replaces a zero Time by the current time.
+	// Time is that of the event, in nanoseconds, and decides on the blob; UTC in records that were read. Write replaces a zero Time by the current
+	// time.
 	Time time.Time
-	// Data has any bytes, including line feeds, and may be empty.
+	// Data has any bytes, including line feeds, or none.
 	Data []byte
 }
 
@@ -29,8 +29,8 @@ type Damage struct {
 	Bytes  int64
 }
 
-// ReadRecords reads the records of a downloaded blob, or of several concatenated blobs, in stored order. It
-// skips damaged bytes and yields every complete record. An error of r is yielded once, as the last element.
+// ReadRecords yields the complete records of a downloaded blob, or of several concatenated ones, in stored order, without damaged bytes. An error
+// of r is yielded once, as the last element.
 func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		buffer := make([]byte, chunkBytes)
@@ -59,21 +59,18 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 	}
 }
 
-// decoder finds the records in bytes that it gets piece by piece.
 type decoder struct {
 	rest     []byte
-	searched int   // how many bytes of rest were already searched: a large record in many pieces is searched only once
-	offset   int64 // offset of the beginning of rest
+	searched int   // a large record in many pieces is searched only once
+	offset   int64 // of rest
 	last     bool  // no more bytes follow rest
 	damaged  func(offset, n int64)
 
 	damageAt, damage int64
 }
 
-// add appends a copy of the next bytes.
 func (d *decoder) add(b []byte) { d.rest = append(d.rest, b...) }
 
-// next returns the next record, or false if rest holds no complete one.
 func (d *decoder) next() (Record, bool) {
 	for {
 		record, n, what := nextFrame(d.rest, d.searched, d.last)
@@ -96,7 +93,6 @@ func (d *decoder) next() (Record, bool) {
 	}
 }
 
-// reportDamage reports a damaged stretch once its end is known.
 func (d *decoder) reportDamage() {
 	if d.damage > 0 && d.damaged != nil {
 		d.damaged(d.damageAt, d.damage)
@@ -108,10 +104,9 @@ func (d *decoder) reportDamage() {
 //
 //	0x1E time SP length SP checksum SP data LF
 //
-// time is in UTC with nine decimals, 30 characters; length is the number of bytes of data as they are stored, in
-// decimal; checksum is CRC-32C (Castagnoli), 8 hexadecimal digits, of time, SP, length, SP and data. In data, 0x1E is
-// stored as 0x10 'r', and 0x10 as 0x10 'e'; all else is stored unchanged, including line feeds. So 0x1E only begins
-// records: after damaged bytes, the next 0x1E is the beginning of a record and never part of quoted data.
+// time is in UTC with nine decimals, 30 characters; length counts the stored data, in decimal; checksum is CRC-32C (Castagnoli), 8 hexadecimal
+// digits, of time, SP, length, SP and data. In data, 0x1E is stored as 0x10 'r', and 0x10 as 0x10 'e'. So 0x1E only begins records: after damaged
+// bytes, the reader finds the next one, and never mistakes quoted data for a record.
 const (
 	mark        = 0x1e
 	escape      = 0x10
@@ -125,7 +120,7 @@ const (
 	maxHeader      = 1 + timeLength + 1 + lengthDigits + 1 + checksumLength + 1
 	// minFrame is the size of a record without data.
 	minFrame = 1 + timeLength + 1 + 1 + 1 + checksumLength + 1 + 1
-	// maxData is more than any record's data have. A greater length in a header means damage.
+	// maxData exceeds all data. A greater length means damage.
 	maxData = maxBlockBytes
 )
 
@@ -134,7 +129,6 @@ func checksum(head, data []byte) uint32 {
 	return crc32.Update(crc32.Update(0, table, head), table, data)
 }
 
-// appendFrame appends a record in its stored form.
 func appendFrame(dst []byte, at time.Time, data []byte) []byte {
 	escapes := bytes.Count(data, []byte{mark}) + bytes.Count(data, []byte{escape})
 	dst = append(dst, mark)
@@ -169,7 +163,6 @@ func appendEscaped(dst, data []byte) []byte {
 	return dst
 }
 
-// unescaped returns a copy of the original data.
 func unescaped(stored []byte) ([]byte, bool) {
 	data := make([]byte, 0, len(stored))
 	for {
@@ -193,18 +186,16 @@ func unescaped(stored []byte) ([]byte, bool) {
 	}
 }
 
-// found says what nextFrame has found at the beginning of a byte slice.
 type found uint8
 
 const (
-	foundWhole  found = iota + 1 // a whole record
-	foundDamage                  // bytes that are not a record
-	foundPart                    // the bytes may be the beginning of a record
+	foundWhole found = iota + 1
+	foundDamage
+	foundPart // perhaps the beginning of a record
 )
 
-// nextFrame looks for a record at the beginning of b, and returns how many bytes it has consumed. last says that no bytes
-// follow b. The first searched bytes of b are known to have no mark after the first byte. nextFrame returns foundPart
-// only if further bytes may change the result, or if b is empty.
+// nextFrame looks for a record at the beginning of b, and returns how many bytes it has consumed. last: no bytes follow b. The first searched bytes
+// have no mark after the first byte. It returns foundPart only if further bytes may change the result, or if b is empty.
 func nextFrame(b []byte, searched int, last bool) (Record, int, found) {
 	if len(b) == 0 {
 		return Record{}, 0, foundPart
@@ -215,7 +206,7 @@ func nextFrame(b []byte, searched int, last bool) (Record, int, found) {
 		}
 		return Record{}, len(b), foundDamage
 	}
-	// The next mark begins another record, even if the length field says that this one is longer.
+	// The next mark begins another record, whatever the length field says.
 	from := max(searched, 1)
 	if i := bytes.IndexByte(b[from:], mark); i >= 0 {
 		b, last = b[:from+i], true
@@ -241,7 +232,7 @@ func nextFrame(b []byte, searched int, last bool) (Record, int, found) {
 	return Record{Time: h.time, Data: data}, h.end + h.length + 1, foundWhole
 }
 
-// header is what a record has before its data. The checksum covers the bytes up to offset summed; data begin at end.
+// header is what precedes the data. The checksum covers the bytes up to summed; data begin at end.
 type header struct {
 	time        time.Time
 	length      int

@@ -11,11 +11,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// forever is how long the goroutine sleeps if nothing is due; a wake-up ends the sleep earlier.
+// forever is a sleep that a wake-up ends.
 const forever = time.Hour
 
-// run is the body of the writer's goroutine, which Close ends. Only this goroutine makes requests, one at a time, so that
-// it knows the position of each append.
+// run is the writer's goroutine, until Close. It alone makes requests, one at a time, so that it knows the position of each append.
 func (w *Writer) run(ctx context.Context) {
 	timer := time.NewTimer(forever)
 	defer timer.Stop()
@@ -31,7 +30,7 @@ func (w *Writer) run(ctx context.Context) {
 			return
 		case due:
 			if w.step(ctx) == nil && !now.Before(w.tidyAfter) {
-				w.tidy(ctx) // makes one blob final between batches; if this keeps failing, Close returns the error
+				w.tidy(ctx) // one blob between batches; if this keeps failing, Close returns the error
 			}
 			continue
 		case len(w.retired) > 0 && w.tidyAfter.IsZero():
@@ -46,7 +45,7 @@ func (w *Writer) run(ctx context.Context) {
 	}
 }
 
-// due reports whether a batch must be sent now; if not, it returns how long the writer can wait.
+// due reports whether a batch must be sent now, or how long the writer can wait.
 func (w *Writer) due(now time.Time) (bool, time.Duration) {
 	durable := !w.options.Buffered
 	switch {
@@ -64,11 +63,10 @@ func (w *Writer) due(now time.Time) (bool, time.Duration) {
 	return wait <= 0, wait
 }
 
-// waited reports that no Write has given up waiting for the record. With an unbuffered writer, a Write still waits
-// for it.
+// waited reports that no Write has given up waiting for the record.
 func (e *entry) waited() bool { return !e.kept }
 
-// step sends one batch; a batch with unknown outcome is sent before all others.
+// step sends one batch, one with unknown outcome first.
 func (w *Writer) step(ctx context.Context) error {
 	w.mu.Lock()
 	if w.flying == nil {
@@ -90,21 +88,19 @@ func (w *Writer) step(ctx context.Context) error {
 	return err
 }
 
-// stored updates the queue after a batch was stored, and returns nil to the Writes and Flushes that wait for it.
 func (w *Writer) stored(b *batch) {
 	w.flying = nil
 	if w.options.Buffered {
-		w.err = nil // the records of the failed flush are stored now
+		w.err = nil // its records are stored now
 	}
 	if !slices.ContainsFunc(w.queue, func(e *entry) bool { return e.kept }) {
-		w.pause = time.Time{} // the pause after a failure is needed only while records that no Write waits for are queued
+		w.pause = time.Time{} // only for records that no Write waits for
 	}
 	w.forget(b.entries...)
 	answer(b.entries, nil)
 	w.reached()
 }
 
-// reached returns nil to the Flushes whose records are all stored.
 func (w *Writer) reached() {
 	w.flushes = slices.DeleteFunc(w.flushes, func(f flush) bool {
 		if w.flying != nil || len(w.queue) > 0 && w.queue[0].seq <= f.upTo {
@@ -115,7 +111,6 @@ func (w *Writer) reached() {
 	})
 }
 
-// failed handles a batch that was not stored, or whose outcome is unknown.
 func (w *Writer) failed(b *batch, err error) {
 	w.failures++
 	w.lastErr, w.pause = err, w.pauseFrom(time.Now())
@@ -130,7 +125,7 @@ func (w *Writer) failed(b *batch, err error) {
 		for _, e := range b.entries {
 			e.kept = e.done != nil
 		}
-		// The records queued after the batch were never sent, so their Writes can fail now.
+		// The later records were never sent, so their Writes can fail now.
 		w.refuse(notAccepted(err))
 	case w.options.Buffered:
 		w.flying = nil
@@ -145,16 +140,15 @@ func (w *Writer) failed(b *batch, err error) {
 	if w.options.Buffered && !told {
 		w.err = err
 	}
-	w.forget() // wakes the Writes that wait for room, which then return the error
+	w.forget() // for the Writes that wait for room, which then return the error
 }
 
-// putBack returns records to their previous positions in the queue.
 func (w *Writer) putBack(entries []*entry) {
 	w.queue = append(slices.Clip(entries), w.queue...)
 	slices.SortFunc(w.queue, func(a, b *entry) int { return cmp.Compare(a.seq, b.seq) })
 }
 
-// parted separates records whose Write has returned ErrUnknownOutcome, so that the writer must still send them, from the others.
+// parted separates records that the writer must still send, since their Write has returned ErrUnknownOutcome.
 func parted(entries []*entry) (kept, waited []*entry) {
 	for _, e := range entries {
 		if e.kept {
@@ -166,8 +160,8 @@ func parted(entries []*entry) (kept, waited []*entry) {
 	return kept, waited
 }
 
-// refuse returns err to the waiting Writes of an unbuffered writer whose records are not in flight, and drops these
-// records. It keeps the records whose Write has returned ErrUnknownOutcome.
+// refuse returns err to the waiting Writes of an unbuffered writer whose records are not in flight, and drops these. It keeps records whose Write
+// has returned ErrUnknownOutcome.
 func (w *Writer) refuse(err error) {
 	if w.options.Buffered {
 		return
@@ -183,13 +177,12 @@ func answer(entries []*entry, err error) {
 		if e.done != nil {
 			select {
 			case e.done <- err:
-			default: // the Write of this record has already returned ErrUnknownOutcome
+			default: // its Write has returned ErrUnknownOutcome
 			}
 		}
 	}
 }
 
-// finish does the work of Close: it stores all records and makes all segments final.
 func (w *Writer) finish(ctx context.Context) error {
 	for {
 		w.mu.Lock()
@@ -211,14 +204,14 @@ func (w *Writer) finish(ctx context.Context) error {
 	return nil
 }
 
-// end returns err to all waiting Closes. The next Close sends the records that are still in memory.
+// end returns err to all Closes. The next Close sends what is still in memory.
 func (w *Writer) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
 		w.refuse(notAccepted(err))
 	}
-	for _, c := range w.closers { // flushes have already ended, since they wait only for records
+	for _, c := range w.closers { // flushes have ended, since they wait only for records
 		c <- err
 	}
 	w.closers, w.running = nil, false
@@ -226,8 +219,7 @@ func (w *Writer) end(err error) {
 	w.forget()
 }
 
-// notAccepted returns the error of a Write that was refused because an earlier batch failed. It replaces
-// ErrUnknownOutcome: the outcome of that batch is unknown, but the record of this Write was certainly not sent.
+// notAccepted replaces ErrUnknownOutcome of an earlier batch: this Write's record was certainly not sent.
 func notAccepted(err error) error {
 	var e *tables.Error
 	if !errors.Is(err, tables.ErrUnknownOutcome) || !errors.As(err, &e) {
@@ -237,20 +229,19 @@ func notAccepted(err error) error {
 		Err: fmt.Errorf("the record was not sent, since the outcome of an earlier append is unknown; write it again later: %w", e.Err)}
 }
 
-// batch holds the records that one append sends.
 type batch struct {
-	entries []*entry // in the order of their times
+	entries []*entry // by time
 	data    []byte
 	period  time.Time
 	segment *segment // nil until a blob is chosen
-	unknown bool     // an attempt to append the batch at the segment's position may have been applied
+	unknown bool     // an append at the segment's position may have been applied
 }
 
 func (b *batch) first() time.Time { return b.entries[0].time }
 func (b *batch) last() time.Time  { return b.entries[len(b.entries)-1].time }
 
-// form takes the next batch from the queue: the record that has waited longest, and the other records of the same blob.
-// In the pause after a failure it takes only records for which a Write waits, so that older records do not delay them.
+// form takes the record that has waited longest, and the others of its blob. In the pause after a failure it takes only records for which a Write
+// waits, so that older ones do not delay them.
 func (w *Writer) form(now time.Time) *batch {
 	if len(w.queue) == 0 {
 		return nil
@@ -282,13 +273,13 @@ func (w *Writer) form(now time.Time) *batch {
 	for _, e := range b.entries {
 		at := len(b.data)
 		b.data = append(b.data, e.frame...)
-		e.frame = b.data[at:] // the frame now refers to the batch, so that its own buffer can be freed
+		e.frame = b.data[at:] // frees its own buffer
 	}
 	return b
 }
 
-// fit returns the open segment for a record, or nil: of the period's segments that accept the record, the one whose last
-// record is the latest. In a segment of late records, this record would keep further late ones out.
+// fit returns the open segment whose last record is the latest, of those that accept the record, or nil: in a segment of late records, it would
+// keep further late ones out.
 func (w *Writer) fit(period, t time.Time) *segment {
 	var best *segment
 	for _, s := range w.open {
@@ -299,7 +290,7 @@ func (w *Writer) fit(period, t time.Time) *segment {
 	return best
 }
 
-// maxMoves limits how often a batch changes to another blob because another program has deleted or written its blob.
+// maxMoves limits how often another program may drive a batch out of its blob.
 const maxMoves = 4
 
 // store sends a batch. On nil the batch is stored exactly once in one blob; b.unknown means the outcome is unknown.
@@ -322,7 +313,7 @@ func (w *Writer) store(ctx context.Context, b *batch) error {
 		if !moved {
 			return err
 		}
-		// The batch is not in the blob, and cannot be appended to it any more: somebody has deleted the blob, for example.
+		// Somebody has deleted the blob, for example.
 		w.abandon(b.segment)
 		b.segment, b.unknown = nil, false
 		if moves == maxMoves {
@@ -331,12 +322,10 @@ func (w *Writer) store(ctx context.Context, b *batch) error {
 	}
 }
 
-// maxOpen is the number of blobs that a writer appends to at a time: the blobs of the current and of the
-// previous period, and blobs for late records.
+// maxOpen blobs are appended to at a time: of the current and the previous period, and for late records.
 const maxOpen = 4
 
-// addSegment adds an open segment. It retires segments that are more than one period older and, if more than maxOpen
-// are open, the least recently used one.
+// addSegment retires segments that are more than one period older and, over maxOpen, the least recently used one.
 func (w *Writer) addSegment(s *segment) {
 	for _, o := range slices.Clone(w.open) {
 		if o.period.Before(s.period.Add(-w.log.period)) {
@@ -352,25 +341,23 @@ func (w *Writer) addSegment(s *segment) {
 	w.retire(slices.MinFunc(w.open, func(a, b *segment) int { return cmp.Compare(a.used, b.used) }))
 }
 
-// retire closes a segment for appends; tidy makes it final.
+// retire ends the appends; tidy makes the segment final.
 func (w *Writer) retire(s *segment) {
 	w.abandon(s)
 	w.retired = append(w.retired, s)
 	if len(w.retired) > maxRetired {
-		w.retired = w.retired[1:] // the segment never becomes final, so readers may read it unnecessarily
+		w.retired = w.retired[1:] // it never becomes final, so readers may read it unnecessarily
 	}
 }
 
-// maxRetired limits the segments that wait to be made final while the service refuses the request.
+// maxRetired limits the segments that wait while the service refuses to make them final.
 const maxRetired = 64
 
-// abandon removes a segment from the open ones.
 func (w *Writer) abandon(s *segment) {
 	w.open = slices.DeleteFunc(w.open, func(o *segment) bool { return o == s })
 }
 
-// tidy makes one retired segment final, and not all at once, since new records wait meanwhile. After a failure, run
-// calls it again when the pause is over. Requests: 1, or none.
+// tidy makes one segment final: new records wait meanwhile. run repeats a failure after the pause. Requests: 1, or none.
 func (w *Writer) tidy(ctx context.Context) error {
 	if len(w.retired) == 0 {
 		return nil

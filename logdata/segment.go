@@ -21,17 +21,15 @@ import (
 )
 
 const (
-	// attempts is how often an append, or the creation of a blob, is retried in addition to the SDK's retries.
+	// attempts is the number of retries beyond the SDK's.
 	attempts = 4
-	// nameAttempts is how many further numbers a writer tries if concurrent writers have taken the first.
+	// nameAttempts is how many further numbers a writer tries if others have taken the first.
 	nameAttempts = 12
 	contentType  = "text/plain; charset=utf-8"
-	// requestTimeout limits a request including the SDK's retries: a service that never responds must not
-	// block a writer forever.
+	// requestTimeout, with the SDK's retries, keeps a service that never responds from blocking a writer forever.
 	requestTimeout = 2 * time.Minute
 )
 
-// segment is a blob to which only this writer appends.
 type segment struct {
 	name        string
 	token       string
@@ -42,21 +40,19 @@ type segment struct {
 	records     int64
 	first, last time.Time
 	used        uint64
-	etag        *azcore.ETag // ETag after this writer's last write; if the blob has another one, another writer has deleted and recreated it
+	etag        *azcore.ETag // after this writer's last write: another one means that the blob was deleted and recreated
 }
 
-// asLeft returns the condition that the blob has not changed since this writer's last write.
+// asLeft is the condition that the blob has not changed since this writer's last write.
 func (s *segment) asLeft() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: s.etag}}
 }
 
-// takes reports whether a record with this time may be appended to the segment.
 func (s *segment) takes(t time.Time) bool {
 	return !t.Before(s.bound) && (s.records == 0 || !t.Before(s.last.Add(-disorder)))
 }
 
-// openSegment creates a blob for a period. It creates only new blobs, and tries the next number if the name is taken.
-// Requests: 1; 2 more if another writer has the number.
+// openSegment creates a blob for a period, under the next number if the name is taken. Requests: 1; 2 more if another writer has the number.
 func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*segment, error) {
 	s := &segment{token: rand.Text(), period: period, bound: first.Add(-disorder)}
 	if s.bound.Before(period) {
@@ -72,7 +68,7 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 		err := w.create(ctx, s)
 		if err == nil {
 			if len(w.numbers) > 4*maxOpen {
-				clear(w.numbers) // the writer lists a period's blobs again to find the next number
+				clear(w.numbers) // list a period's blobs again to find the next number
 			}
 			w.numbers[period] = number
 			w.addSegment(s)
@@ -85,13 +81,13 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 		if err != nil {
 			return nil, err
 		}
-		// Concurrent writers that have read the same number spread out more with each attempt.
+		// Writers that have read the same number spread out more with each attempt.
 		number = max(highest, number) + 1 + int(backoff.Jitter(time.Duration(attempt+1)))
 	}
 }
 
-// create creates the blob. An error with the code BlobAlreadyExists or ConditionNotMet means that another writer has the
-// name. create never returns ErrUnknownOutcome: at worst an attempt leaves an empty blob, and readers skip it.
+// create creates the blob. BlobAlreadyExists or ConditionNotMet means that another writer has the name. It never returns ErrUnknownOutcome: at
+// worst an attempt leaves an empty blob, which readers skip.
 func (w *Writer) create(ctx context.Context, s *segment) error {
 	kind := contentType
 	options := &appendblob.CreateOptions{
@@ -122,14 +118,14 @@ func (w *Writer) create(ctx context.Context, s *segment) error {
 	}
 }
 
-// isOurs reports whether the existing blob was created by an attempt whose response was lost.
+// isOurs reports whether an attempt with a lost response created the blob.
 func (w *Writer) isOurs(ctx context.Context, s *segment) bool {
 	answer, err := w.log.container.NewBlobClient(s.name).GetProperties(ctx, nil)
 	s.etag = answer.ETag
 	return err == nil && answer.ContentLength != nil && *answer.ContentLength == 0 && blobowner.Label(answer.Metadata, metaWriter) == s.token
 }
 
-// highest returns the highest number of a period's blobs. Requests: 1 for each 5,000 of them.
+// highest returns the highest number in a period. Requests: 1 for each 5,000 blobs.
 func (w *Writer) highest(ctx context.Context, period time.Time) (int, error) {
 	highest := 0
 	for b, err := range w.log.under(ctx, w.log.periodPrefix(period)) {
@@ -142,10 +138,9 @@ func (w *Writer) highest(ctx context.Context, period time.Time) (int, error) {
 	return highest, nil
 }
 
-// append sends a batch to the end of its segment. After an attempt with unknown outcome it sends the batch again for the
-// same position: the service refuses it if the first attempt was applied, since only this writer appends to the blob.
-// moved means that the batch is not in the blob, and cannot be appended to it any more. Requests: 1; after a lost
-// response 2 more.
+// append sends a batch to the end of its segment. After an unknown outcome it sends it again for the same position: the service refuses it if the
+// first attempt was applied, since only this writer appends. moved means that the batch is not in the blob, and cannot be appended any more.
+// Requests: 1; after a lost response 2 more.
 func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 	s := b.segment
 	for attempt := 0; ; attempt++ {
@@ -188,8 +183,7 @@ func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, 
 	})
 }
 
-// etagOf returns the ETag of a response. A client of blobstorage.Container records it in the Exchange; for other clients,
-// etagOf returns told, the ETag in the SDK's result.
+// etagOf returns the ETag that blobstorage.Container's client records in the Exchange; for other clients, told, from the SDK's result.
 func etagOf(ex *wire.Exchange, told *azcore.ETag) *azcore.ETag {
 	if text := ex.Header.Get("ETag"); text != "" {
 		return (*azcore.ETag)(&text)
@@ -203,7 +197,6 @@ func bounded(ctx context.Context, request func(context.Context) error) error {
 	return request(ctx)
 }
 
-// sameAt reports whether the blob holds these bytes at the segment's end.
 func (w *Writer) sameAt(ctx context.Context, s *segment, data []byte) (bool, error) {
 	at, etag := s.size, s.etag
 	for len(data) > 0 {
@@ -221,7 +214,6 @@ func (w *Writer) sameAt(ctx context.Context, s *segment, data []byte) (bool, err
 	return true, nil
 }
 
-// applied records that the batch is in its segment.
 func (b *batch) applied() {
 	s := b.segment
 	if s.records == 0 || b.first().Before(s.first) {
@@ -236,9 +228,8 @@ func (b *batch) applied() {
 	b.unknown = false
 }
 
-// finalise writes the bounds and the number of the blob's records into its metadata, after the response to
-// the last append. A repeated or delayed request is harmless, since its condition is the ETag after that
-// append. Requests: 1; none for an empty blob.
+// finalise writes the bounds and the number of records into the metadata, after the last append. A repeated or delayed request is harmless, since
+// its condition is the ETag after that append. Requests: 1; none for an empty blob.
 func (w *Writer) finalise(ctx context.Context, s *segment) error {
 	if s.records == 0 {
 		return nil
@@ -248,12 +239,11 @@ func (w *Writer) finalise(ctx context.Context, s *segment) error {
 		return err
 	})
 	if wire.HasCode(err, codeBlobNotFound, codeConditionNotMet) {
-		return nil // the blob was deleted, or an attempt whose response was lost has been applied
+		return nil // deleted, or a lost attempt was applied
 	}
 	return failure("Close", s.name, err, false)
 }
 
-// The service codes on which the writer's next step depends.
 const (
 	codeBlobExists   = "BlobAlreadyExists"
 	codePosition     = "AppendPositionConditionNotMet"
@@ -266,8 +256,7 @@ const (
 	codeConditionNotMet = "ConditionNotMet"
 )
 
-// failure makes a tables.Error of a failed request. unknown says that this request, or an earlier attempt at it, may
-// have been applied.
+// failure makes a tables.Error. unknown says that this or an earlier attempt may have been applied.
 func failure(op, name string, err error, unknown bool) error {
 	if err == nil {
 		return nil
@@ -279,8 +268,8 @@ func failure(op, name string, err error, unknown bool) error {
 	return e
 }
 
-// unsure reports whether the failed write, or an earlier attempt by the SDK, may have been applied. It is always true for
-// a client that blobstorage.Container has not made, since such a client does not record attempts.
+// unsure reports whether the failed write, or an earlier attempt, may have been applied: always for clients of others than blobstorage.Container,
+// which do not record attempts.
 func unsure(ex *wire.Exchange) bool {
 	return ex.Last == wire.OutcomeNone || ex.Lost() || ex.EarlierUnknown()
 }

@@ -18,27 +18,23 @@ const (
 	defaultBufferBytes   = 8 << 20
 	defaultBufferRecords = 10_000
 	defaultBlobBytes     = 64 << 20
-	defaultBlockBytes    = 4 << 20 // all versions of the service's protocol allow this size
+	defaultBlockBytes    = 4 << 20 // in all versions of the service's protocol
 	maxBlockBytes        = 100 << 20
 	maxAppends           = 50_000 // the service's limit
 )
 
 // WriterOptions are the options of NewWriter; nil is the same as the zero value.
 type WriterOptions struct {
-	// Buffered makes Write return as soon as the record is in memory; a crash loses the records in memory. If
-	// it is false, Write returns when the record is stored.
+	// Buffered makes Write return as soon as the record is in memory, where a crash loses it, and not when it is stored.
 	Buffered bool
-	// Interval is how long a record stays in memory before it is sent, and the pause after a failed flush (default 1
-	// s).
+	// Interval is how long a record stays in memory before it is sent, and the pause after a failed flush (default 1 s).
 	Interval time.Duration
-	// BufferBytes and BufferRecords limit the records in memory, and so what a crash of a buffered writer can lose
-	// (defaults 8 MiB and 10,000). A Write that finds no room waits until there is room, a flush fails or its context
-	// ends. At half of a limit, the writer sends records before their Interval is over. For an unbuffered writer they
-	// limit the Writes that wait at once.
+	// BufferBytes and BufferRecords limit the records in memory, and so what a crash of a buffered writer can lose (defaults 8 MiB and 10,000). A
+	// Write without room waits until there is some, a flush fails or its context ends. At half of a limit, records are sent before their Interval
+	// is over. For an unbuffered writer they limit the Writes that wait at once.
 	BufferBytes, BufferRecords int
-	// BlockBytes is the maximum size of an append, and so of a record (default 4 MiB, at most 100 MiB). Over 4 MiB
-	// the service must support version 2022-11-02. A record must also fit into BufferBytes: for records over 8 MiB
-	// raise both.
+	// BlockBytes limits an append, and so a record (default 4 MiB, at most 100 MiB). Over 4 MiB the service must support version 2022-11-02, as
+	// Azurite does. A record must also fit into BufferBytes: over 8 MiB raise both.
 	BlockBytes int
 	// BlobBytes is the size at which a new blob is begun (default 64 MiB).
 	BlobBytes int64
@@ -76,56 +72,53 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 	return all, nil
 }
 
-// Writer writes records. It is safe for concurrent use. Each writer has its own blobs: any number of writers, in any
-// number of processes, can write to one Log. Close it when done.
+// Writer writes records, into blobs of its own. It is safe for concurrent use. Close it when done.
 type Writer struct {
 	log     *Log
 	options WriterOptions
 
-	// The following fields are used only by the writer's goroutine.
+	// For the writer's goroutine alone:
 	open      []*segment
 	retired   []*segment        // to be made final
-	tidyAfter time.Time         // zero unless making a segment final has failed
-	numbers   map[time.Time]int // number of this writer's last blob in each period
+	tidyAfter time.Time         // set if that has failed
+	numbers   map[time.Time]int // this writer's last blob in each period
 	tick      uint64
 
 	mu       sync.Mutex
 	queue    []*entry // in the order of seq
-	flying   *batch   // the batch in flight, or with unknown outcome
-	bytes    int      // stored size of the records in queue and flying
+	flying   *batch   // in flight, or with unknown outcome
+	bytes    int      // stored size of queue and flying
 	records  int
 	seq      uint64
 	starving int // Writes that wait for room
 	flushes  []flush
 	closers  []chan error
 	closed   bool
-	err      error // error of a failed flush that no call has returned yet
+	err      error // of a failed flush that no call has returned yet
 	failures uint64
 	lastErr  error
-	pause    time.Time // after a failure: no flush before this time, unless one is requested
+	pause    time.Time // after a failure: no flush before this time, unless requested
 	running  bool
 	cancel   context.CancelFunc
-	changed  chan struct{} // closed, and replaced, when a Write that waits for room may go on or fail
+	changed  chan struct{} // closed, and replaced, when a Write that waits for room may continue
 	wake     chan struct{}
 }
 
-// entry is a record that is not yet stored.
 type entry struct {
 	seq      uint64
 	time     time.Time
 	frame    []byte
 	accepted time.Time
 	done     chan error // nil with a buffered writer
-	kept     bool       // no Write waits for the record any more, but the writer must send it: Write has returned ErrUnknownOutcome
+	kept     bool       // Write has returned ErrUnknownOutcome, but the writer must still send the record
 }
 
-// flush waits until all records up to a number are stored.
 type flush struct {
 	upTo uint64
 	done chan error
 }
 
-// NewWriter makes a writer. It makes no request; the first Write starts a goroutine, which Close ends.
+// NewWriter makes a writer. Requests: none; the first Write starts a goroutine, which Close ends.
 func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
 	complete, err := options.withDefaults()
 	if err != nil {
@@ -134,24 +127,21 @@ func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
 	return &Writer{log: l, options: complete, numbers: map[time.Time]int{}, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
 }
 
-// Write writes a record. It copies Data.
+// Write writes a record, and copies Data.
 //
-// Unbuffered: nil means that the record is stored. tables.ErrUnknownOutcome means that it may be stored, and
-// that the writer itself will send it until it is: do not write it again, but call Flush, which returns nil
-// only when the record is stored. Until then the record takes up buffer space. If the context ends while the
-// record is in flight, Write also returns tables.ErrUnknownOutcome. Any other error means that the record is
-// not stored and will not be.
+// Unbuffered: nil means that the record is stored. tables.ErrUnknownOutcome, also if the context ends while the record is in flight, means that it
+// may be stored, and that the writer sends it until it is: do not write it again, but call Flush. Until then it takes up buffer space. After any
+// other error the record is not stored and will not be.
 //
-// Buffered: nil means that the record is in memory. An error means that the record is not in memory and will not be
-// written: tables.ErrInvalid, tables.ErrTooLarge, tables.ErrWiring after Close, the context's error, or the error of
-// a failed background flush, whose records are still in memory. One call returns that error, or none if the records
-// were stored meanwhile; but each Write that waits for room when a flush fails returns that flush's error.
+// Buffered: nil means that the record is in memory. After an error it is not, and will not be written: tables.ErrInvalid, tables.ErrTooLarge,
+// tables.ErrWiring after Close, the context's error, or that of a failed background flush, whose records are still in memory. One call returns the
+// latter, or none if the records were stored meanwhile, and each Write that waits for room when the flush fails.
 func (w *Writer) Write(ctx context.Context, r Record) error {
 	const op = "Write"
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
-	at := r.Time.UTC().Round(0) // removes the monotonic clock reading, which blobs do not store
+	at := r.Time.UTC().Round(0) // without the monotonic clock reading, which blobs do not store
 	if at.Before(minTime()) || !at.Before(maxTime()) {
 		return errs.InvalidIn(op, w.log.prefix, "Record.Time is %v; its year must be 1 to 9999", at)
 	}
@@ -182,7 +172,6 @@ func (w *Writer) tooLarge(size, limit int) error {
 		Err: fmt.Errorf("the record has %d bytes as stored; it must have at most %d", size, limit)}
 }
 
-// accept queues a record as soon as there is room for it.
 func (w *Writer) accept(ctx context.Context, e *entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,7 +212,7 @@ func (w *Writer) accept(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// nudge wakes the goroutine that flushes in the background, and starts it if it does not run.
+// nudge wakes or starts the goroutine that flushes in the background.
 func (w *Writer) nudge() {
 	if !w.running {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -236,8 +225,7 @@ func (w *Writer) nudge() {
 	}
 }
 
-// withdraw removes a record whose context has ended from the queue. If the record is in flight, it stays, and Write
-// returns ErrUnknownOutcome.
+// withdraw removes a record whose context has ended from the queue. One in flight stays: ErrUnknownOutcome.
 func (w *Writer) withdraw(e *entry, cause error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +246,7 @@ func (w *Writer) withdraw(e *entry, cause error) error {
 	return failure("Write", w.log.prefix, cause, true)
 }
 
-// forget frees the buffer space of records, and wakes the Writes that wait for space.
+// forget frees the records' buffer space for waiting Writes.
 func (w *Writer) forget(gone ...*entry) {
 	for _, e := range gone {
 		w.bytes -= len(e.frame)
@@ -268,9 +256,8 @@ func (w *Writer) forget(gone ...*entry) {
 	w.changed = make(chan struct{})
 }
 
-// Flush returns nil when all records accepted before the call are stored, including those of a Write that returned
-// tables.ErrUnknownOutcome. After an error, the accepted records of a buffered writer, and the records of Writes that
-// returned ErrUnknownOutcome, are still in memory.
+// Flush returns nil when all records accepted before are stored, including those of a Write that returned tables.ErrUnknownOutcome. After an error,
+// those, and the accepted records of a buffered writer, are still in memory.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
 	if w.flying == nil && len(w.queue) == 0 {
@@ -293,10 +280,9 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 }
 
-// Close stores all records in memory, makes the writer's blobs final by writing their metadata, and ends the
-// writer's goroutine, even if the context ends first. After an error, records may still be in memory, and
-// Close can be called again; it returns tables.ErrUnknownOutcome if some of them may be stored. After Close
-// has returned nil, further calls of Close do nothing.
+// Close stores all records in memory, makes the blobs final, and ends the writer's goroutine, even if the context ends first. After an error,
+// records may still be in memory, and Close can be called again; tables.ErrUnknownOutcome means that some may be stored. After it has returned nil,
+// Close does nothing.
 func (w *Writer) Close(ctx context.Context) error {
 	done := make(chan error, 1)
 	w.mu.Lock()
@@ -310,35 +296,33 @@ func (w *Writer) Close(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		cancel()
-		return because(<-done, ctx.Err()) // returns soon, since all requests were cancelled
+		return because(<-done, ctx.Err()) // soon, since all requests were cancelled
 	}
 }
 
 // Stats describes what a writer has in memory.
 type Stats struct {
-	// Records is the number of records in memory, and Bytes their stored size, including those in flight.
+	// Records counts the records in memory and in flight, and Bytes their stored size.
 	Records, Bytes int
 	// Failures is the number of failed flushes.
 	Failures uint64
-	// LastError is the error of the last failed flush, whether or not it was returned to a caller.
+	// LastError is that of the last failed flush, whether or not a caller got it.
 	LastError error
 }
 
-// Stats returns the present number and size of the records in memory. It makes no request.
+// Stats returns what is in memory. Requests: none.
 func (w *Writer) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Stats{Records: w.records, Bytes: w.bytes, Failures: w.failures, LastError: w.lastErr}
 }
 
-// pauseFrom returns the end of the pause after a failure: Interval plus a random part of up to half of it, so that
-// writers spread out.
+// pauseFrom returns the end of the pause after a failure: Interval plus up to half of it at random, so that writers spread out.
 func (w *Writer) pauseFrom(now time.Time) time.Time {
 	return now.Add(w.options.Interval + backoff.Jitter(w.options.Interval/2))
 }
 
-// because adds the reason why Close has cancelled the writer's context to err. Without it, the caller would only see that
-// some context was cancelled.
+// because adds to err why Close has cancelled the writer's context.
 func because(err, cause error) error {
 	var e *tables.Error
 	if !errors.As(err, &e) {
