@@ -17,7 +17,7 @@
 // for another, and no entity moves.
 //
 // With [ByTime] a new n applies at most a minute later if clocks are synchronized, and up to Options.Ahead later if an entity has a time
-// that far in the future. With [ByNumber] it applies above the highest number.
+// that far in the future. With [ByNumber] it applies above the horizon.
 //
 // A crash leaves at most a horizon without entities, which needs no repair. Do not delete the record while there are entities: without it
 // they cannot be found. To start again, drop the whole table and open a new Spread.
