@@ -10,15 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Range is the part of a table that a token allows. Make one with WholeTable, Partition, Partitions, Rows, Row or
-// Through. The zero Range is refused, so that a forgotten Range does not allow the whole table.
-//
-// A Range that cannot be signed exactly carries an error, which Err and Signer.Sign return. It never allows more than
-// was requested.
+// Range is the part of a table that a token allows. The zero Range is refused, so that a forgotten one does not allow the whole table. A Range that
+// cannot be signed exactly carries an error, which Err and Signer.Sign return; it never allows more than was requested.
 type Range struct {
-	made     bool   // it is not the zero Range
-	spk, srk string // the first key; "" means no bound
-	epk, erk string // the last key, included in the range; "" means no bound
+	made     bool   // not the zero Range
+	spk, srk string // "" is no bound
+	epk, erk string // included; "" is no bound
 	err      error
 }
 
@@ -30,8 +27,8 @@ func Partition(partition string) Range {
 	return makeRange(tables.Key{Partition: partition}, tables.Key{Partition: partition})
 }
 
-// Partitions returns the Range of the partitions whose keys are in the span, such as compoundkey.Starting("customer",
-// compoundkey.Int(42, 6)). See Rows for the end of the span.
+// Partitions returns the Range of the partitions whose keys are in the span, such as compoundkey.Starting("customer", compoundkey.Int(42, 6)). See
+// Rows for its end.
 func Partitions(span compoundkey.Span) Range {
 	last, err := lastOf(span)
 	switch {
@@ -43,12 +40,9 @@ func Partitions(span compoundkey.Span) Range {
 	return makeRange(tables.Key{Partition: span.From()}, tables.Key{Partition: last})
 }
 
-// Rows returns the Range of the rows of one partition whose keys are in the span: compoundkey.Range("a", "b") includes "a" and
-// not "b".
-//
-// The service's ranges include their end, so the token's last key is one before the span's end. The Range includes
-// every key of the span, except keys with U+FFFD, U+FFFE or U+FFFF at the position of the end's last character.
-// Package compoundkey makes no such key. The Range includes no key outside of the span.
+// Rows returns the Range of the rows of a partition whose keys are in the span: compoundkey.Range("a", "b") includes "a" and not "b". Since the
+// service's ranges include their end, it omits keys with U+FFFD, U+FFFE or U+FFFF at the position of the end's last character, which package
+// compoundkey does not make. It includes no key outside of the span.
 func Rows(partition string, span compoundkey.Span) Range {
 	last, err := lastOf(span)
 	if err != nil {
@@ -63,8 +57,7 @@ func Rows(partition string, span compoundkey.Span) Range {
 // Row returns the Range of one entity.
 func Row(key tables.Key) Range { return Through(key, key) }
 
-// Through returns the Range of the entities from first to last, both included, in the order of their keys: the rest of first's
-// partition from its row on, all partitions between, and last's partition up to its row.
+// Through returns the Range from first to last, both included: the rest of first's partition, all partitions between, and last's up to its row.
 func Through(first, last tables.Key) Range {
 	if last.Row == "" {
 		return Range{err: errEmptyKey}
@@ -72,11 +65,10 @@ func Through(first, last tables.Key) Range {
 	return makeRange(first, last)
 }
 
-// errEmptyKey is the error of a bound that is the empty key. The signature is the same without the bound, so the token's holder could
-// remove it.
+// errEmptyKey: the signature is the same without a bound, so the token's holder could remove it.
 var errEmptyKey = errors.New("a bound of the range is the empty key, which a signature does not distinguish from no bound; use other keys")
 
-// lastOf returns the last key that a token for the span includes, "" for a span without end.
+// lastOf returns the last key of a token for the span, "" without end.
 func lastOf(span compoundkey.Span) (string, error) {
 	switch {
 	case span.Err() != nil:
@@ -93,8 +85,7 @@ func lastOf(span compoundkey.Span) (string, error) {
 	return last, nil
 }
 
-// makeRange returns the Range from first to last. An empty key means no bound. It refuses an empty Partition with a Row,
-// and four empty keys.
+// makeRange returns the Range from first to last; an empty key is no bound. It refuses an empty Partition with a Row, and four empty keys.
 func makeRange(first, last tables.Key) Range {
 	for _, key := range []string{first.Partition, first.Row, last.Partition, last.Row} {
 		if err := compoundkey.CheckKey(key); err != nil {
@@ -106,14 +97,14 @@ func makeRange(first, last tables.Key) Range {
 		return Range{err: errEmptyKey}
 	case first.Partition == "" && first.Row != "", last.Partition == "" && last.Row != "":
 		return Range{err: errEmptyKey}
-	case last.Partition == "": // the range has no end
+	case last.Partition == "": // without end
 	case order > 0 || order == 0 && last.Row != "" && compoundkey.Compare(first.Row, last.Row) > 0:
 		return Range{err: errors.New("the range ends before it begins; give the first key first")}
 	}
 	return Range{made: true, spk: first.Partition, srk: first.Row, epk: last.Partition, erk: last.Row}
 }
 
-// Err returns the error for which Signer.Sign refuses the range, or nil.
+// Err returns why Signer.Sign refuses the range, or nil.
 func (r Range) Err() error {
 	if r.err == nil && !r.made {
 		return errors.New("the Range is the zero Range; use WholeTable to allow the whole table")
@@ -121,16 +112,16 @@ func (r Range) Err() error {
 	return r.err
 }
 
-// First returns the first key of the range; an empty Partition or Row means no bound.
+// First returns the first key; an empty Partition or Row is no bound.
 func (r Range) First() tables.Key { return tables.Key{Partition: r.spk, Row: r.srk} }
 
-// Last returns the last key of the range, which is included; an empty Partition or Row means no bound.
+// Last returns the last key, included; an empty Partition or Row is no bound.
 func (r Range) Last() tables.Key { return tables.Key{Partition: r.epk, Row: r.erk} }
 
 // IsWholeTable reports whether the range is the whole table.
 func (r Range) IsWholeTable() bool { return r.made && r.spk == "" && r.epk == "" }
 
-// Contains reports whether the service would accept the key for a token with this range.
+// Contains reports whether the service accepts the key for a token with this range.
 func (r Range) Contains(key tables.Key) bool {
 	if r.Err() != nil {
 		return false
@@ -145,7 +136,7 @@ func (r Range) Contains(key tables.Key) bool {
 	return order < 0 || order == 0 && (r.erk == "" || compoundkey.Compare(key.Row, r.erk) <= 0)
 }
 
-// String returns the bounds of the range.
+// String returns the bounds.
 func (r Range) String() string {
 	switch err := r.Err(); {
 	case err != nil:
@@ -165,15 +156,13 @@ func (r Range) String() string {
 	return bound(r.spk, r.srk, "the first key") + " through " + bound(r.epk, r.erk, "the last key")
 }
 
-// fill is the last character of a range's last key. Keys of package compoundkey have only characters up to U+FFFC, so the range omits only
-// keys of other programs, with U+FFFD to U+FFFF at this position. U+FFFF would omit fewer, but a proxy may refuse it in a URL.
+// fill ends a range's last key. Keys of package compoundkey have only characters up to U+FFFC; U+FFFF would omit fewer others, but a proxy may refuse it in a URL.
 const fill = '\uFFFD'
 
-// before returns the last key below end, except for keys that fill omits: the service's ranges include their last key, so a range that
-// excludes end must end with the key before it. ok is false if no key is below end.
+// before returns the last key below end, but for keys that fill omits; ok is false if there is none.
 //
-// Let end be p and a last character c. Below end are p, and every key that begins with p and a character below c. So the result is p, the
-// last legal character below c, and fill; or p alone if no legal character is below c.
+// Let end be p and a last character c. Below it are p, and every key that begins with p and a character below c. So the result is p, the last legal
+// character below c, and fill; or p alone without such a character.
 func before(end string) (last string, ok bool) {
 	if end == "" {
 		return "", false
@@ -191,22 +180,20 @@ func before(end string) (last string, ok bool) {
 	return last, true
 }
 
-// legalBefore returns the last character before c, in the order of keys, that is legal in a key and takes at most the given number of
-// code units. ok is false if there is none.
+// legalBefore returns the last character before c that is legal in a key and takes at most so many code units; ok is false if there is none.
 func legalBefore(c rune, units int) (rune, bool) {
 	for c = characterBefore(c); c >= ' '; c = characterBefore(c) {
 		if (c <= 0xFFFF || units >= 2) && compoundkey.CheckKey(string(c)) == nil {
 			return c, true
 		}
 		if c > 0xFFFF {
-			c = 0x10000 // no surrogate pair fits: continue with the character before all of them
+			c = 0x10000 // no surrogate pair fits: continue before all of them
 		}
 	}
 	return 0, false
 }
 
-// characterBefore returns the character before c in the order of UTF-16 code units, or -1 if c is the first. Characters above U+FFFF are
-// surrogates there, and sort between U+D7FF and U+E000.
+// characterBefore returns the character before c by UTF-16 code units, where surrogates sort between U+D7FF and U+E000; -1 if c is the first.
 func characterBefore(c rune) rune {
 	switch c {
 	case 0xE000:

@@ -25,32 +25,29 @@ const (
 	// DefaultSkew is the default of SignerOptions.Skew.
 	DefaultSkew = 15 * time.Minute
 
-	// sasVersion is the version of the signed text. The SDK has a variable for it, whose value could change.
+	// sasVersion is the version of the signed text. The SDK's variable could change.
 	sasVersion = "2019-02-02"
-	// maxPolicyID is the maximum length of a policy's ID, in UTF-16 code units.
+	// maxPolicyID is in UTF-16 code units.
 	maxPolicyID = 64
 )
 
 // Grant describes the token to make.
 type Grant struct {
-	// Table is the name of the table.
+	// Table is the table's name.
 	Table string
-	// Range is the part of the table; it is required.
+	// Range is required.
 	Range Range
-	// Permissions are the permitted operations; 0 if the Policy sets them.
+	// Permissions are 0 if the Policy sets them.
 	Permissions Permission
-	// Lifetime is how long the token is valid from now on, in whole seconds; 0 means DefaultLifetime, or with a
-	// Policy the policy's expiry.
+	// Lifetime is how long the token is valid from now on, in whole seconds (default DefaultLifetime, or with a Policy the policy's expiry).
 	Lifetime time.Duration
-	// Start is when the token becomes valid. Zero means SignerOptions.Skew ago, since the service's clock may be
-	// behind the signer's; with a Policy, it means the policy's start.
+	// Start is when the token becomes valid (default SignerOptions.Skew ago, since the service's clock may be behind; with a Policy, the policy's
+	// start).
 	Start time.Time
-	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Set the
-	// permissions and the expiry either in the policy or in the grant, and a start in at most one of them: the
-	// service refuses a token that sets a field which its policy also sets.
+	// Policy is the id of a stored access policy of the table. Set permissions and expiry either there or here, and a start in at most one of them:
+	// the service refuses a token that sets a field of its policy again.
 	Policy string
-	// InsecureHTTP permits the token without TLS, so that anybody on the network can read it. It is for Azurite on
-	// this machine.
+	// InsecureHTTP permits the token without TLS, where anybody on the network can read it: for Azurite on this machine.
 	InsecureHTTP bool
 }
 
@@ -58,22 +55,20 @@ type Grant struct {
 type SignerOptions struct {
 	// Now is the clock (default time.Now).
 	Now func() time.Time
-	// Skew is how far in the past a token's start is (default DefaultSkew, 15 minutes). With a negative value the token has no
-	// start, and is valid at once by any clock.
+	// Skew is how far in the past a token's start is (default DefaultSkew, 15 minutes). Negative means no start: valid at once by any clock.
 	Skew time.Duration
 }
 
-// Signer makes tokens with an account's key. It makes no request, and is safe for concurrent use.
+// Signer makes tokens with an account's key, without requests. It is safe for concurrent use.
 type Signer struct {
 	account *tables.Account
 	now     func() time.Time
 	skew    time.Duration
-	// sign holds the key in a function, for the same reason as Token.query.
+	// sign hides the key: see Token.query.
 	sign func(aztables.SASSignatureValues) (string, error)
 }
 
-// NewSigner returns a signer for the tables of an account. It signs with key, one of the account's keys in base64 as
-// the portal shows it. For an empty key it returns ErrNoSharedKey.
+// NewSigner returns a signer that uses key, one of the account's keys in base64 as the portal shows it. For an empty key it returns ErrNoSharedKey.
 func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Signer, error) {
 	const op = "NewSigner"
 	switch {
@@ -101,7 +96,7 @@ func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Si
 	return s, nil
 }
 
-// NewSignerFromConnectionString calls NewSigner with the account and the key of a connection string.
+// NewSignerFromConnectionString is NewSigner with a connection string's account and key.
 func NewSignerFromConnectionString(connectionString string, options *SignerOptions) (*Signer, error) {
 	account, err := tables.NewAccountFromConnectionString(connectionString, nil)
 	if err != nil {
@@ -114,9 +109,8 @@ func NewSignerFromConnectionString(connectionString string, options *SignerOptio
 	return NewSigner(account, parsed.Key, options)
 }
 
-// Sign makes a token. It returns tables.ErrInvalid for a grant that the service would refuse or interpret
-// differently: for example no Range, no Permissions and no Policy, or a Policy ID of more than 64 UTF-16
-// units. It makes no request and does not check that the table and the policy exist.
+// Sign makes a token. It returns tables.ErrInvalid for a grant that the service would refuse or interpret differently: for example no Range, no
+// Permissions and no Policy, or a Policy ID of more than 64 UTF-16 units. It does not check that table and policy exist. Requests: none.
 func (s *Signer) Sign(g Grant) (Token, error) {
 	if err := s.check(&g); err != nil {
 		return Token{}, errs.InvalidIn("Sign", g.Table, "%w", err)
@@ -140,7 +134,7 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 	if err != nil {
 		return Token{}, errs.InvalidIn("Sign", g.Table, "the token that the SDK made cannot be parsed; use the version of the SDK in this module's go.mod")
 	}
-	// The SDK signs the bounds but does not write them into the token, which the service would therefore refuse.
+	// The SDK signs the bounds but does not write them into the token.
 	for name, value := range map[string]string{paramFirstPartition: g.Range.spk, paramFirstRow: g.Range.srk, paramLastPartition: g.Range.epk, paramLastRow: g.Range.erk} {
 		if value != "" {
 			query.Set(name, value)
@@ -151,8 +145,8 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 	return t, nil
 }
 
-// check refuses grants that the service would refuse or interpret differently. No field may contain a line break: the signed text has one
-// field a line, so the same signature could be valid for a token with other fields.
+// check refuses what the service would refuse or interpret differently. A line break in a field could make the signature valid for other fields,
+// since the signed text has one a line.
 func (s *Signer) check(g *Grant) error {
 	switch {
 	case rows.CheckTableName(g.Table) != nil:
@@ -177,8 +171,7 @@ func (s *Signer) check(g *Grant) error {
 	return nil
 }
 
-// times returns start and expiry of the token, in whole seconds and not outside of the requested time. They are in UTC because the SDK
-// would write a local time as if it was UTC.
+// times returns start and expiry in whole seconds, not outside of the requested time, and in UTC: the SDK would write a local time as UTC.
 func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	now := s.now().UTC()
 	switch {
@@ -197,7 +190,7 @@ func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	return start, expiry
 }
 
-// checkPolicyID refuses IDs that the service, or the XML of its requests, cannot hold, and those of locks.
+// checkPolicyID refuses IDs that the service or its XML cannot hold, and those of locks.
 func checkPolicyID(id string) error {
 	switch n := edm.Units(id); {
 	case id == "" || !utf8.ValidString(id):
@@ -218,5 +211,5 @@ func (s *Signer) String() string { return fmt.Sprintf("access.Signer(%v, key RED
 // Format writes the text of String for every verb.
 func (s *Signer) Format(f fmt.State, verb rune) { format(f, verb, s.String()) }
 
-// LogValue returns the text of String, for log/slog.
+// LogValue returns the text of String.
 func (s *Signer) LogValue() slog.Value { return slog.StringValue(s.String()) }

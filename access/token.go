@@ -16,32 +16,27 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Token is a shared access signature for a table or a range of its keys. Signer.Sign makes one, Parse reads one.
-//
-// Anybody with a token's text has its rights, so only the two Reveal methods return the text: printed with any verb
-// of package fmt, logged, or encoded as JSON, XML or text, a Token shows what it is for and REDACTED. That also holds
-// for a token in an unexported field of another value. To send a token to its user, send RevealAddress.
+// Token is a shared access signature for a table or a range of its keys. Anybody with its text has its rights, so only the two Reveal methods
+// return the text: printed, logged, or encoded as JSON, XML or text, a Token shows what it is for and REDACTED, also in an unexported field. To
+// send it to its user, send RevealAddress.
 type Token struct {
-	endpoint string // address of the table service
+	endpoint string // of the table service
 	table    string
 	fields   fields
-	// query returns the token's text. It is a function because package fmt prints the content of an unexported field, but of a function only
-	// the address.
+	// query is a function because package fmt prints the content of an unexported field, but only the address of a function.
 	query func() string
 }
 
-// fields are the parameters of a token.
 type fields struct {
 	keys        Range
 	permissions Permission // 0 if the policy sets them
 	start       time.Time
 	expiry      time.Time
 	policy      string
-	plain       bool // valid without TLS
+	plain       bool // without TLS
 }
 
-// RevealAddress returns the address of the table with the token as its query, in the form that every Azure
-// Storage client accepts. It is a secret.
+// RevealAddress returns the address of the table with the token as its query, as every Azure Storage client accepts it. It is a secret.
 func (t Token) RevealAddress() string {
 	if t.query == nil {
 		return ""
@@ -66,10 +61,10 @@ func (t Token) Table() string { return t.table }
 // Endpoint returns the address of the table service.
 func (t Token) Endpoint() string { return t.endpoint }
 
-// Range returns the range that the token allows.
+// Range returns what the token allows.
 func (t Token) Range() Range { return t.fields.keys }
 
-// Permissions returns the permissions in the token, or 0 if the stored access policy sets them.
+// Permissions are 0 if the stored access policy sets them.
 func (t Token) Permissions() Permission { return t.fields.permissions }
 
 // Start returns when the token becomes valid, or the zero time if the token does not set it.
@@ -78,13 +73,13 @@ func (t Token) Start() time.Time { return t.fields.start }
 // Expiry returns the expiry time, or the zero time if the stored access policy sets it.
 func (t Token) Expiry() time.Time { return t.fields.expiry }
 
-// Policy returns the ID of the token's stored access policy, "" for none.
+// Policy returns the ID of the stored access policy, or "".
 func (t Token) Policy() string { return t.fields.policy }
 
 // AllowsHTTP reports whether the service accepts the token without TLS.
 func (t Token) AllowsHTTP() bool { return t.fields.plain }
 
-// String says what the token is for, without the keys of its range, which are often personal data.
+// String omits the keys of the range, which are often personal data.
 func (t Token) String() string {
 	if t.query == nil {
 		return "access.Token(none)"
@@ -110,11 +105,10 @@ func (t Token) String() string {
 // Format writes the text of String for every verb.
 func (t Token) Format(f fmt.State, verb rune) { format(f, verb, t.String()) }
 
-// LogValue returns the text of String, for log/slog.
+// LogValue returns the text of String.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// MarshalText returns the text of String, for encoding/json and other encoders. The text cannot be decoded
-// into a token: send RevealAddress to the token's user.
+// MarshalText returns the text of String, which cannot be decoded: send RevealAddress to the token's user.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // format writes the text for every verb, in quotes for %q.
@@ -122,16 +116,15 @@ func format(f fmt.State, verb rune, text string) {
 	if verb == 'q' {
 		text = strconv.Quote(text)
 	}
-	_, _ = f.Write([]byte(text)) // writing to a fmt.State never fails
+	_, _ = f.Write([]byte(text)) // never fails
 }
 
-// Permission is a set of operations that a token allows, joined with |: Query|Update. The zero Permission permits nothing.
+// Permission is a set of operations, joined with |: Query|Update. The zero Permission permits nothing.
 //
-// The library's methods need: Get and Query need Query; Insert needs Add; Replace and Merge need Update;
-// Upsert, and any other insert-or-update, needs Add and Update; Delete needs Delete. A Repository's Update,
-// Upsert and unconditional verbs, with patterns its Merge, and after a projection Merge and Delete, read first, so they also need Query. A
-// transaction needs the permissions of all its operations. If the response to a write is lost, the library
-// reads the row to find out the outcome; without Query the write returns tables.ErrUnknownOutcome.
+// Get and Query need Query; Insert needs Add; Replace and Merge need Update; Upsert, and any other insert-or-update, needs Add and Update; Delete
+// needs Delete. A Repository's Update, Upsert and unconditional verbs, with patterns its Merge, and after a projection Merge and Delete, read
+// first, so they also need Query. A transaction needs the permissions of all its operations. After a lost response the library reads the row;
+// without Query the write returns tables.ErrUnknownOutcome.
 type Permission uint8
 
 // The permissions of a table's signature.
@@ -145,7 +138,7 @@ const (
 	Everything = Query | Add | Update | Delete
 )
 
-// letters are the permissions in the order in which a signature must have them.
+// letters are in the order that a signature must have.
 const letters = "raud"
 
 // String returns the permissions in the form of a token; Everything is "raud".
@@ -165,7 +158,7 @@ func (p Permission) String() string {
 // Has reports whether p holds all of q.
 func (p Permission) Has(q Permission) bool { return p&q == q }
 
-// parsePermission is the inverse of String, for texts that the service would accept.
+// parsePermission is the inverse of String.
 func parsePermission(text string) (Permission, bool) {
 	var p Permission
 	for _, r := range text {
@@ -200,9 +193,8 @@ var known = map[string]bool{
 	paramProtocol: true, paramSignature: true, paramFirstPartition: true, paramFirstRow: true, paramLastPartition: true, paramLastRow: true,
 }
 
-// Parse reads the address that RevealAddress returns, or any other address of a table with a shared access signature
-// for it. It makes no request and does not verify the signature. Its errors name the wrong part and show nothing of
-// the address.
+// Parse reads an address of a table with a shared access signature for it, such as RevealAddress returns. It does not verify the signature. Its
+// errors show nothing of the address. Requests: none.
 func Parse(address string) (Token, error) {
 	const op = "Parse"
 	u, err := url.Parse(address)
@@ -246,7 +238,7 @@ func Parse(address string) (Token, error) {
 	return t, nil
 }
 
-// readFields parses the parameters of a token. Its errors contain no values.
+// readFields parses a token's parameters. Its errors contain no values.
 func readFields(values map[string]string) (fields, error) {
 	f := fields{policy: values[paramPolicy], plain: values[paramProtocol] != string(aztables.SASProtocolHTTPS)}
 	for _, name := range []string{paramSignature, paramVersion, paramTable} {
@@ -278,7 +270,7 @@ func readFields(values map[string]string) (fields, error) {
 	return f, nil
 }
 
-// parseTime parses a time in the forms that a signature allows; "" is the zero time.
+// parseTime parses the forms that a signature allows; "" is the zero time.
 func parseTime(text string) (time.Time, bool) {
 	if text == "" {
 		return time.Time{}, true
@@ -291,5 +283,5 @@ func parseTime(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// encode encodes a query with spaces as %20, which every parser reads as a space, unlike a plus sign.
+// encode writes spaces as %20, which every parser reads as a space, unlike a plus sign.
 func encode(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }

@@ -31,12 +31,14 @@ type Manifest struct {
 	From, Before tables.Key
 }
 
+// BlobSummary is one BlobSet in a backup.
 type BlobSummary struct {
 	Name          string
 	Blobs         int
 	Bytes, Stored int64 // contents, and their chunks
 }
 
+// TableSummary is one table in a backup.
 type TableSummary struct {
 	Name   string
 	Rows   int64

@@ -19,6 +19,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
+// Target says where Restore writes a table of a backup.
 type Target struct {
 	Name string        // of the table in the backup
 	To   *tables.Table // an existing table

@@ -1,6 +1,5 @@
-// Package blobstorage makes the SDK's clients for the blobs of an account, for the patterns that store blobs. They have the account's
-// credential, and the transport, retry rule and policies of its AccountOptions.ClientOptions. It is a package of its own, so that a
-// program without blobs does not link the SDK's client for them.
+// Package blobstorage makes the SDK's clients for the blobs of an account, with its credential and AccountOptions.ClientOptions. It is a package of
+// its own, so that a program without blobs does not link the SDK's client for them.
 package blobstorage
 
 import (
@@ -29,8 +28,8 @@ func Container(account *tables.Account, name string) *container.Client {
 	return blobclient.Container((*core.Account)(account), name)
 }
 
-// Open returns a client for a blob container of a store, which Store.Create creates, or nil if the account has no blob endpoint. The
-// name gets the store's Prefix. Requests: 0.
+// Open returns a client for a blob container of a store, which Store.Create creates, nil without a blob endpoint. The name gets the store's Prefix.
+// Requests: 0.
 func Open(s *patterns.Store, name string) *container.Client {
 	if s == nil {
 		return nil
@@ -46,7 +45,7 @@ func Open(s *patterns.Store, name string) *container.Client {
 	return c
 }
 
-// Resource returns a container for the Implementation of a pattern, so that Store.Create creates the container. Requests: 0.
+// Resource returns a container for a pattern's Implementation, so that Store.Create creates it. Requests: 0.
 func Resource(c *container.Client) driver.Container {
 	if c == nil {
 		return driver.Container{}
@@ -54,11 +53,9 @@ func Resource(c *container.Client) driver.Container {
 	return driver.Container(handle.New(blobclient.Entry(c)))
 }
 
-// Sign returns an address under which anybody can read one blob of the account, and nothing else, until expiry: a
-// shared access signature. expiry is at most 7 days from now. The address is a secret: do not log it. It works over
-// https only, unless the account's own endpoint is http. An account with a shared key signs with that key. An account
-// with a token credential signs with a user delegation key; its credential needs the role Storage Blob Delegator. An
-// account that was made from a shared access signature cannot sign: Sign returns ErrWiring.
+// Sign returns an address under which anybody can read one blob, until expiry, at most 7 days from now: a shared access signature, and a secret. It
+// works over https only, unless the account's endpoint is http. An account with a token credential signs with a user delegation key, for which it
+// needs the role Storage Blob Delegator; one made from a shared access signature cannot sign: ErrWiring.
 //
 // Requests: 0; with a token credential 1.
 func Sign(ctx context.Context, account *tables.Account, containerName, blobName string, expiry time.Time) (string, error) {

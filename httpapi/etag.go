@@ -16,18 +16,16 @@ const (
 	ifMatch     = "If-Match"
 	ifNoneMatch = "If-None-Match"
 
-	// encodedTag begins a tag that holds an ETag of the service in base64, because the ETag itself is not legal in a header.
+	// encodedTag begins a tag that holds the service's ETag in base64, if that is not legal in a header.
 	encodedTag = "~"
 
 	maxConditionBytes = 8192 // of a header
 	maxConditionTags  = 100  // of a header
 )
 
-// FormatETag returns the entity tag that your service sends for an ETag of Azure Storage; for "" it returns
-// "". The tag is strong, since Azure Storage changes the ETag with each write:
-// W/"datetime'2026-01-01T00%3A00%3A00Z'" becomes "datetime'2026-01-01T00%3A00%3A00Z'". The tag changes only
-// with the entity. If your response depends on anything else, such as a language, use a different resource
-// for each variant.
+// FormatETag returns the entity tag for an ETag of Azure Storage, such as "datetime'2026-01-01T00%3A00%3A00Z'" for
+// W/"datetime'2026-01-01T00%3A00%3A00Z'"; "" for "". It is strong, since each write changes the ETag, and changes only with the entity: if your
+// response depends on anything else, such as a language, use a resource for each variant.
 func FormatETag(etag azcore.ETag) string {
 	if etag == "" {
 		return ""
@@ -38,8 +36,7 @@ func FormatETag(etag azcore.ETag) string {
 	return `"` + encodedTag + base64.RawURLEncoding.EncodeToString([]byte(etag)) + `"`
 }
 
-// isOpaque reports whether a text is an opaque-tag of RFC 9110: two quotes, and between them no quote, space or control character. Bytes
-// from 0x80 on are allowed.
+// isOpaque reports whether a text is an opaque-tag of RFC 9110: in quotes, without quote, space or control character.
 func isOpaque(tag string) bool {
 	if len(tag) < 2 || tag[0] != '"' || tag[len(tag)-1] != '"' {
 		return false
@@ -52,7 +49,7 @@ func isOpaque(tag string) bool {
 	return true
 }
 
-// etagOf is the inverse of FormatETag, also for a tag that a proxy has made weak. For any other tag, the result matches no entity.
+// etagOf is the inverse of FormatETag, also for a tag that a proxy has made weak. Any other tag matches no entity.
 func etagOf(tag string) azcore.ETag {
 	tag = strings.TrimPrefix(tag, "W/")
 	if encoded, ok := strings.CutPrefix(strings.Trim(tag, `"`), encodedTag); ok {
@@ -63,29 +60,28 @@ func etagOf(tag string) azcore.ETag {
 	return azcore.ETag("W/" + tag)
 }
 
-// SetETag sets the ETag header of a response to FormatETag(etag). The ETag of an entity is in tables.Meta.
+// SetETag sets the ETag header to FormatETag(etag). The ETag of an entity is in tables.Meta.
 func SetETag(h http.Header, etag azcore.ETag) {
 	if tag := FormatETag(etag); tag != "" {
 		h.Set("ETag", tag)
 	}
 }
 
-// Condition is an If-Match or If-None-Match header. The zero Condition stands for a request without the header.
+// Condition is an If-Match or If-None-Match header; zero for none.
 type Condition struct {
 	name  string
 	any   bool
 	etags []azcore.ETag
 }
 
-// IfMatch returns the condition of the If-Match header. It returns tables.ErrInvalid for a malformed header.
+// IfMatch returns the condition of the If-Match header, or tables.ErrInvalid if it is malformed.
 func IfMatch(r *http.Request) (Condition, error) { return condition(r, ifMatch) }
 
-// IfNoneMatch returns the condition of the If-None-Match header. It returns tables.ErrInvalid for a malformed header.
+// IfNoneMatch returns the condition of the If-None-Match header, or tables.ErrInvalid if it is malformed.
 func IfNoneMatch(r *http.Request) (Condition, error) { return condition(r, ifNoneMatch) }
 
-// RequireIfMatch does what IfMatch does, for requests that must not overwrite a version that the caller has
-// not read. It returns ErrPreconditionRequired for a request without the header, and for "If-Match: *", which
-// matches every version.
+// RequireIfMatch is IfMatch for requests that must not overwrite a version that the caller has not read. It returns ErrPreconditionRequired without
+// the header, and for "If-Match: *".
 func RequireIfMatch(r *http.Request) (Condition, error) {
 	c, err := IfMatch(r)
 	if err == nil && (!c.Given() || c.Any()) {
@@ -94,7 +90,7 @@ func RequireIfMatch(r *http.Request) (Condition, error) {
 	return c, err
 }
 
-// condition parses a header: "*", or a list of tags, which may be in several lines of the header.
+// condition parses "*", or a list of tags, in one or several lines.
 func condition(r *http.Request, name string) (Condition, error) {
 	lines := r.Header.Values(name)
 	if len(lines) == 0 {
@@ -110,7 +106,7 @@ func condition(r *http.Request, name string) (Condition, error) {
 	}
 	for text != "" {
 		if text[0] == ',' || text[0] == ' ' || text[0] == '\t' {
-			text = text[1:] // RFC 9110 allows empty elements in a list
+			text = text[1:] // empty elements are legal
 			continue
 		}
 		tag, rest, ok := cutTag(text)
@@ -125,7 +121,7 @@ func condition(r *http.Request, name string) (Condition, error) {
 	return c, nil
 }
 
-// cutTag returns the first tag of a list and the rest. ok is false if text does not begin with a tag and then a comma or the end.
+// cutTag returns the first tag of a list and the rest; ok is false if there is no tag before a comma or the end.
 func cutTag(text string) (tag, rest string, ok bool) {
 	weak, opaque := "", text
 	if strings.HasPrefix(text, "W/") {
@@ -145,24 +141,21 @@ func cutTag(text string) (tag, rest string, ok bool) {
 // Given reports whether the request has the header.
 func (c Condition) Given() bool { return c.name != "" }
 
-// Any reports whether the header is "*": If-None-Match: * asks for an insert, and If-Match: * for a
-// replacement of any existing version.
+// Any reports whether the header is "*": If-None-Match: * asks for an insert, If-Match: * for a replacement of any version.
 func (c Condition) Any() bool { return c.any }
 
-// ETags returns the ETags of Azure Storage that the header lists.
+// ETags returns the listed ETags of Azure Storage.
 func (c Condition) ETags() []azcore.ETag { return slices.Clone(c.etags) }
 
-// Matches reports whether the header lists the entity's ETag, or is "*" and the entity exists. etag is "" if the
-// entity does not exist. Tags that a proxy has made weak also match: each write changes the ETag, so they still name
-// one version.
+// Matches reports whether the header lists the entity's ETag, or is "*" and the entity exists; etag is "" if it does not. A tag that a proxy has
+// made weak matches, too: it still names one version.
 func (c Condition) Matches(etag azcore.ETag) bool {
 	return etag != "" && (c.any || slices.Contains(c.etags, etag))
 }
 
-// Check returns ErrPreconditionFailed if the request must not be applied to the entity: If-Match does not match its
-// ETag, or If-None-Match matches it. etag is "" if the entity does not exist. Check returns nil for a request without
-// the header. Even after the check, write under the ETag, as Repository.Replace does, since another writer can change
-// the entity after the check.
+// Check returns ErrPreconditionFailed if If-Match does not match the entity's ETag, or If-None-Match matches it; etag is "" if the entity does not
+// exist. Without the header it returns nil. Write under the ETag even after the check, as Repository.Replace does: another writer can change the
+// entity in between.
 func (c Condition) Check(etag azcore.ETag) error {
 	if c.Given() && c.Matches(etag) != (c.name == ifMatch) {
 		return &tables.Error{Op: c.name, Kind: tables.ErrConflict, Err: ErrPreconditionFailed}
@@ -170,8 +163,8 @@ func (c Condition) Check(etag azcore.ETag) error {
 	return nil
 }
 
-// NotModified sets the ETag header. If the If-None-Match header of a GET or HEAD matches, it responds with
-// 304 Not Modified and returns true; the handler then returns. A malformed header matches nothing.
+// NotModified sets the ETag header. If the If-None-Match of a GET or HEAD matches, it responds 304 Not Modified and returns true; the handler then
+// returns. A malformed header matches nothing.
 func NotModified(w http.ResponseWriter, r *http.Request, etag azcore.ETag) bool {
 	SetETag(w.Header(), etag)
 	c, err := IfNoneMatch(r)

@@ -21,7 +21,7 @@ import (
 const (
 	tokenVersion = 1
 	saltBytes    = 16
-	tokenBlock   = 64 // the plaintext is padded to a multiple of it, so that its length reveals little about the keys
+	tokenBlock   = 64 // the plaintext is padded to it, so that its length reveals little about the keys
 
 	leastTokenKey  = 32
 	maxTokenKeys   = 8
@@ -30,29 +30,25 @@ const (
 
 // PageTokenOptions are the options of NewPageTokens; nil is the same as the zero value.
 type PageTokenOptions struct {
-	// Lifetime is how long a token can be opened; 0 means as long as its key is among those given to NewPageTokens.
+	// Lifetime is how long a token can be opened (default: as long as NewPageTokens gets its key).
 	Lifetime time.Duration
 	// Now is the clock, for tests (default time.Now).
 	Now func() time.Time
 }
 
-// PageTokens seals the continuation tokens of pages, because such a token contains keys of entities in plaintext. A
-// sealed token is encrypted and authenticated by AES-256-GCM, under a key of its own that HKDF-SHA-256 derives from
-// one of the given keys, a random salt and the purpose. fmt, log/slog and JSON encoders never show the keys. It is
-// safe for concurrent use.
+// PageTokens seals continuation tokens of pages, which contain keys of entities in plaintext, by AES-256-GCM under a key that HKDF-SHA-256 derives
+// from a given key, a random salt and the purpose. fmt, log/slog and JSON encoders never show the keys. It is safe for concurrent use.
 type PageTokens struct {
-	// secrets returns the keys. It is a function because package fmt prints the content of an unexported field, but of a function only the
-	// address.
+	// secrets is a function because package fmt prints the content of an unexported field, but only the address of a function.
 	secrets  func() [][]byte
 	purpose  string
 	lifetime time.Duration
 	now      func() time.Time
 }
 
-// NewPageTokens returns PageTokens that seal and open the tokens of one purpose, such as "contoso list v1".
-// keys has 1 to 8 random keys of at least 32 bytes, such as those of a secret store: the first seals, and all
-// open. To rotate, give all processes the new key as the last one, then as the first one, and remove the old
-// key when its tokens have expired. It returns tables.ErrWiring for inconsistent arguments.
+// NewPageTokens returns PageTokens for one purpose, such as "contoso list v1". keys has 1 to 8 random keys of at least 32 bytes, such as those of a
+// secret store: the first seals, all open. To rotate, give all processes the new key as the last one, then as the first one, and remove the old key
+// when its tokens have expired. It returns tables.ErrWiring for inconsistent arguments.
 func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*PageTokens, error) {
 	const op = "NewPageTokens"
 	if options == nil {
@@ -79,7 +75,6 @@ func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*P
 	return p, nil
 }
 
-// keys returns the keys, none for nil and for the zero PageTokens.
 func (p *PageTokens) keys() [][]byte {
 	if p == nil || p.secrets == nil {
 		return nil
@@ -97,15 +92,14 @@ func (p *PageTokens) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.St
 // String returns how many keys there are.
 func (p *PageTokens) String() string { return fmt.Sprintf("page tokens with %d keys", len(p.keys())) }
 
-// MarshalText is String for JSON and other encoders.
+// MarshalText returns the text of String.
 func (p *PageTokens) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// LogValue returns the text of String, for log/slog.
+// LogValue returns the text of String.
 func (p *PageTokens) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
-// Seal seals a token, the Next of a page. bound has all texts on which the query depends: tenant, route, filter,
-// user. Without these texts, the token opens for every list of this purpose. Open needs the same texts in the same
-// order. An empty token, after the last page, stays empty.
+// Seal seals a token, the Next of a page. bound has all texts on which the query depends: tenant, route, filter, user. Without them the token opens
+// for every list of this purpose; Open needs the same in the same order. An empty token, after the last page, stays empty.
 func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	if token == "" {
 		return "", nil
@@ -127,7 +121,7 @@ func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	plain = append(plain, make([]byte, (tokenBlock-len(plain)%tokenBlock)%tokenBlock)...)
 	header := make([]byte, 1+saltBytes)
 	header[0] = tokenVersion
-	_, _ = rand.Read(header[1:]) // never fails: crypto/rand ends the program instead
+	_, _ = rand.Read(header[1:]) // never fails
 	aead, err := p.aead(keys[0], header[1:])
 	if err != nil {
 		return "", errs.Wiringf("Seal", "", "%w", err)
@@ -135,9 +129,8 @@ func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(header, nil, plain, associated(bound))), nil
 }
 
-// Open returns the token that was sealed for the same purpose and bound. For any other text it returns tables.ErrInvalid, with ErrPageToken
-// or ErrPageTokenExpired as its cause; the error never reveals whether purpose, bound or key was wrong. An empty text is the empty token of
-// the first page.
+// Open returns the token that was sealed for the same purpose and bound. For any other text it returns tables.ErrInvalid, with ErrPageToken or
+// ErrPageTokenExpired as its cause; it never reveals whether purpose, bound or key was wrong. An empty text is the token of the first page.
 func (p *PageTokens) Open(sealed string, bound ...string) (string, error) {
 	const op = "OpenPageToken"
 	if sealed == "" {
@@ -167,7 +160,7 @@ func (p *PageTokens) Open(sealed string, bound ...string) (string, error) {
 	return "", errs.Invalid(op, ErrPageToken)
 }
 
-// content returns the token in a plaintext that Open has authenticated, unless the token has expired.
+// content returns the token in an authenticated plaintext, unless it has expired.
 func (p *PageTokens) content(op string, plain []byte) (string, error) {
 	if len(plain) < 12 {
 		return "", errs.Invalid(op, ErrPageToken)
@@ -182,8 +175,7 @@ func (p *PageTokens) content(op string, plain []byte) (string, error) {
 	return string(plain[12 : 12+n]), nil
 }
 
-// aead derives the key of one token, of which the salt has 128 random bits. The AEAD puts a random nonce before its
-// ciphertext: FIPS 140-3 approves AES-GCM only if the cryptographic module itself chooses the nonce.
+// aead derives the key of one token from its salt of 128 random bits. It chooses the nonce itself, which FIPS 140-3 requires.
 func (p *PageTokens) aead(key, salt []byte) (cipher.AEAD, error) {
 	derived, err := hkdf.Key(sha256.New, key, salt, "tablepatterns page token 1\x00"+p.purpose, 32)
 	if err != nil {
@@ -196,7 +188,7 @@ func (p *PageTokens) aead(key, salt []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// associated encodes texts, each with its length, so that no two lists have the same encoding.
+// associated encodes each text with its length, so different lists have different encodings.
 func associated(bound []string) []byte {
 	out := []byte{tokenVersion}
 	for _, text := range bound {

@@ -15,26 +15,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Problem is a problem detail of RFC 9457. Its texts are fixed: they contain no key, no value, no secret and no text of an error.
+// Problem is a problem detail of RFC 9457. Its texts are fixed: no key, value, secret or text of an error.
 type Problem struct {
-	// Type is "about:blank", unless you set it to the address of your own documentation.
+	// Type is "about:blank", or the address of your documentation.
 	Type string `json:"type"`
 	// Title is the standard text of the status, such as "Not Found".
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail says in one or two sentences what happened and what the caller can do.
+	// Detail says what happened and what the caller can do.
 	Detail string `json:"detail"`
 	// Code identifies the problem for programs, such as "conflict". It never changes.
 	Code string `json:"code"`
-	// Pattern is the index whose key is taken, or the pattern that requires another entity: the name that the program gave it.
+	// Pattern names the index whose key is taken, or the pattern that requires another entity.
 	Pattern string `json:"pattern,omitempty"`
 
-	// RetryAfter is how long the caller should wait before it repeats the request, 0 if a repetition does not help.
+	// RetryAfter is the wait before a repetition, 0 if that does not help.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// The delays of Problem.RetryAfter, unless the service's response has a Retry-After header. maxDelay limits the delay
-// in that header.
+// The delays of Problem.RetryAfter without a Retry-After header of the service; maxDelay limits that header's.
 const (
 	unavailableDelay  = 2 * time.Second
 	beingDeletedDelay = 40 * time.Second
@@ -43,26 +42,24 @@ const (
 
 // The causes that this package adds to errors.
 var (
-	// ErrPreconditionFailed: the entity is not in the version that the request requires. The kind is tables.ErrConflict, the status 412.
+	// ErrPreconditionFailed: the entity is in another version. The kind is tables.ErrConflict, the status 412.
 	ErrPreconditionFailed = errors.New("the entity is not in the version that the request requires")
-	// ErrPreconditionRequired: the request names no version, since it has no If-Match header or "If-Match: *". The kind is
-	// tables.ErrInvalid, the status 428.
+	// ErrPreconditionRequired: the request has no If-Match header, or "If-Match: *". The kind is tables.ErrInvalid, the status 428.
 	ErrPreconditionRequired = errors.New("the request has no If-Match header with an ETag; send the ETag of the version that it is based on")
-	// ErrPageToken: the page token is damaged or forged, or was sealed for another list, or was sealed with a key that was not passed to
-	// NewPageTokens. The kind is tables.ErrInvalid.
+	// ErrPageToken: the page token is damaged, forged, of another list, or sealed with a key that NewPageTokens did not get. The kind is
+	// tables.ErrInvalid.
 	ErrPageToken = errors.New("the page token is not one of this list; begin again without it")
 	// ErrPageTokenExpired: the page token is older than PageTokenOptions.Lifetime. The kind is tables.ErrInvalid.
 	ErrPageTokenExpired = errors.New("the page token has expired; begin the list again without it")
 )
 
-// meaning is what a Problem says about an error.
 type meaning struct {
 	status       int
 	code, detail string
 	delay        time.Duration
 }
 
-// meaningOf returns the meaning of an error. If the request has a precondition, a conflict counts as a failed precondition.
+// meaningOf treats a conflict as a failed precondition if the request has one.
 func meaningOf(err error, conditional bool) meaning {
 	switch {
 	case errors.Is(err, ErrPreconditionRequired):
@@ -103,10 +100,9 @@ func meaningOf(err error, conditional bool) meaning {
 			return meaning{503, "interrupted", "The request was not completed. Read the resource before you repeat it.", 0}
 		}
 	}
-	return meaning{500, "internal", "The service has failed, and a repetition may not help.", 0} // the cause is in the service: its configuration, its credential or its stored data
+	return meaning{500, "internal", "The service has failed, and a repetition may not help.", 0} // in its configuration, its credential or its stored data
 }
 
-// meaningOfState returns the meaning of an error about the state of the stored data.
 func meaningOfState(kind error, conditional bool) meaning {
 	switch {
 	case conditional:
@@ -119,9 +115,8 @@ func meaningOfState(kind error, conditional bool) meaning {
 	return meaning{409, "conflict", "Another request has changed the resource meanwhile. The request was not completed. Read the resource again, and repeat the request.", 0}
 }
 
-// isInterrupted reports whether this library returned the error, without a kind, because the context has ended and
-// nothing was changed. It is false for errors of other packages, such as the error of a webhook that failed after a
-// write.
+// isInterrupted reports whether this library ended with the context and changed nothing. It is false for errors of other packages, such as a
+// webhook that failed after a write.
 func isInterrupted(err error) bool {
 	e, ok := errors.AsType[*tables.Error](err)
 	return ok && wire.HasEnded(e.Err)
@@ -160,16 +155,15 @@ func isConditional(r *http.Request) bool {
 	return r != nil && r.Method != http.MethodGet && r.Method != http.MethodHead && (r.Header.Get(ifMatch) != "" || r.Header.Get(ifNoneMatch) != "")
 }
 
-// WriteError writes the problem detail of an error as application/problem+json, with Retry-After if a
-// repetition helps. Log err yourself: the response does not contain its text.
+// WriteError writes the problem detail as application/problem+json, with Retry-After if a repetition helps. Log err yourself: the response does not
+// contain its text.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	ProblemOf(r, err).Write(w)
 }
 
-// Write writes the problem detail as application/problem+json. It deletes the headers that described another
-// body: ETag, Last-Modified, Content-Length, Content-Encoding and Content-Range. It also replaces
-// Cache-Control by no-store and deletes or replaces Retry-After. So a middleware that compresses must set
-// Content-Encoding when it writes, and not before it calls the handler.
+// Write writes the problem detail as application/problem+json. It deletes the headers of another body: ETag, Last-Modified, Content-Length,
+// Content-Encoding and Content-Range, replaces Cache-Control by no-store, and deletes or replaces Retry-After. So a middleware that compresses must
+// set Content-Encoding when it writes, not before it calls the handler.
 func (p Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	for _, name := range []string{"ETag", "Last-Modified", "Content-Length", "Content-Encoding", "Content-Range", "Retry-After"} {
@@ -187,5 +181,5 @@ func (p Problem) Write(w http.ResponseWriter) {
 		body = []byte(`{"type":"about:blank"}`)
 	}
 	w.WriteHeader(cmp.Or(p.Status, http.StatusInternalServerError))
-	_, _ = w.Write(body) // if the write fails, the caller has closed the connection
+	_, _ = w.Write(body) // a failure means that the caller has closed the connection
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// kind classifies a row by the library's own properties on it.
+// kind classifies a row by the library's own properties.
 type kind uint8
 
 const (
@@ -27,7 +27,6 @@ const (
 	isShared
 )
 
-// kindOf returns the kind of a row.
 func kindOf(row *tablerow.Row) kind {
 	switch {
 	case row.Own.IsShared:
@@ -45,10 +44,9 @@ func kindOf(row *tablerow.Row) kind {
 // furtherRow is the value of _tpLayout in the further rows of an entity.
 const furtherRow = "further"
 
-// collector counts rows.
 type collector struct {
 	rows, bytes, entities int64
-	written               int64 // number of entities that a repository has written
+	written               int64 // that a repository has written
 	kinds                 [isShared + 1]int64
 	oldest, newest        time.Time
 	partitions            *partitions
@@ -72,7 +70,6 @@ func newCollector(o *Options) *collector {
 	return &collector{partitions: newPartitions(o.MaxPartitions), properties: map[string]*property{}, most: o.MaxProperties}
 }
 
-// add counts a row.
 func (c *collector) add(row *tablerow.Row) kind {
 	size := sizeOf(row)
 	c.rows++
@@ -107,7 +104,6 @@ func (c *collector) add(row *tablerow.Row) kind {
 	return k
 }
 
-// garble counts a row with a value that cannot be read.
 func (c *collector) garble(key tables.Key) {
 	c.rows++
 	c.partitions.add(key.Partition, 0)
@@ -133,7 +129,6 @@ func (c *collector) property(p tables.Property) {
 	of.types[p.Value.Type()]++
 }
 
-// large adds a row to the list of the largest, if it is one of them.
 func (c *collector) large(key tables.Key, size int64) {
 	if len(c.largest) == mostListed && size <= c.largest[mostListed-1].Bytes {
 		return
@@ -146,7 +141,7 @@ func (c *collector) large(key tables.Key, size int64) {
 	c.largest = c.largest[:min(len(c.largest), mostListed)]
 }
 
-// sizeOf returns the size of a row by the service's formula, with the library's own properties.
+// sizeOf uses the service's formula, with the library's own properties.
 func sizeOf(row *tablerow.Row) int64 {
 	n := edm.KeySize(row.Key.Partition, row.Key.Row)
 	for _, all := range []tables.Properties{row.AppendOwn(nil), row.Properties} {
@@ -160,7 +155,6 @@ func sizeOf(row *tablerow.Row) int64 {
 	return int64(n)
 }
 
-// report returns the counts as a Report.
 func (c *collector) report() *Report {
 	r := &Report{Warnings: []string{}, Rows: c.rows, Bytes: c.bytes, Oldest: c.oldest, Newest: c.newest, Partitions: c.partitions.report(), RowSizes: c.sizes.buckets(),
 		LargestRows: append([]LargeRow{}, c.largest...), Entities: c.entities, Properties: []Property{}, OtherProperties: c.other,
@@ -182,10 +176,8 @@ func (c *collector) report() *Report {
 	return r
 }
 
-// partitions counts rows by partition in bounded memory, by the space-saving algorithm. As long as the table has no
-// more partitions than the limit, every count is exact. After that, a new partition takes the place of the one with
-// the fewest rows. It begins with the count of that partition, which is then its uncertainty. So the partitions with
-// the most rows are not missed.
+// partitions counts rows by partition in bounded memory, by the space-saving algorithm: exactly up to the limit; then a new partition replaces the
+// one with the fewest rows, and begins with that count as its uncertainty. So the largest partitions are not missed.
 type partitions struct {
 	most    int // the limit
 	by      map[string]*counted
@@ -210,7 +202,7 @@ func (p *partitions) add(key string, size int64) {
 	case len(p.by) < p.most:
 		c = &counted{Partition: Partition{Partition: key}}
 		p.by[key] = c
-		if p.most == len(p.by) { // the limit is reached: order the partitions as a heap
+		if p.most == len(p.by) { // order the partitions as a heap
 			for _, each := range p.by {
 				each.at = len(p.fewest)
 				p.fewest = append(p.fewest, each)
@@ -234,7 +226,6 @@ func (p *partitions) add(key string, size int64) {
 	}
 }
 
-// report returns the part of the Report about partitions.
 func (p *partitions) report() Partitions {
 	r := Partitions{Count: int64(len(p.by)), Exact: !p.evicted, Largest: []Partition{}, Rows: []Bucket{}}
 	var sizes distribution
@@ -254,10 +245,9 @@ func (p *partitions) report() Partitions {
 	return r
 }
 
-// fewestFirst is a heap of partitions.
 type fewestFirst []*counted
 
-// Len, Less, Swap, Push and Pop implement heap.Interface; nothing is pushed or popped.
+// For heap.Interface; nothing is pushed or popped.
 func (f fewestFirst) Len() int           { return len(f) }
 func (f fewestFirst) Less(i, j int) bool { return f[i].Rows < f[j].Rows }
 func (f fewestFirst) Push(any)           { panic("a partition takes the place of another") }
@@ -267,7 +257,7 @@ func (f fewestFirst) Swap(i, j int) {
 	f[i].at, f[j].at = i, j
 }
 
-// sketch estimates the number of different keys by HyperLogLog; with 4,096 registers the standard error is 1.6 %.
+// sketch is a HyperLogLog; with 4,096 registers the standard error is 1.6 %.
 type sketch struct {
 	seed      maphash.Seed
 	registers []uint8
@@ -297,12 +287,12 @@ func (s *sketch) count() int64 {
 	return int64(math.Round(estimate))
 }
 
-// distribution counts numbers by powers of two.
+// distribution counts by powers of two.
 type distribution [65]int64
 
 func (d *distribution) add(n int64) { d[bits.Len64(uint64(max(n, 0)))]++ }
 
-// buckets returns a Bucket for each power of two, without the empty ones at both ends.
+// buckets omits the empty ones at both ends.
 func (d *distribution) buckets() []Bucket {
 	all := []Bucket{}
 	for i, n := range d {

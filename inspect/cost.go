@@ -5,25 +5,24 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// cost adds up the requests that Rebuild would make, page by page, by the rules in the comment of
-// Repository.Rebuild.
+// cost adds up the requests of a Rebuild, page by page, by the rules in the comment of Repository.Rebuild.
 type cost struct {
 	pageSize int64 // of Rebuild's scan
-	perSet   int64 // number of entities in a change set
+	perSet   int64 // entities in a change set
 
 	read int64 // rows that Rebuild reads
 	fill int64
 
-	sets      map[string]int64 // number of this page's entities that Rebuild writes again, by partition
-	reconcile int64            // number of this page's entities that lack only facts outside of their partition
-	outside   map[spot]int64   // number of this page's outside copies, by table and partition
-	lists     map[spot]bool    // lists of this page that a change in the entity's partition reads first
-	effects   int64            // number of facts on this page
+	sets      map[string]int64 // entities of this page that Rebuild writes again, by partition
+	reconcile int64            // entities that lack only facts outside of their partition
+	outside   map[spot]int64   // outside copies, by table and partition
+	lists     map[spot]bool    // lists that a change in the entity's partition reads first
+	effects   int64            // facts
 
 	least, most Requests
 }
 
-// mostReconciled is the maximum number of entities that Rebuild reconciles under one intent.
+// mostReconciled is the maximum under one intent.
 const mostReconciled = 250
 
 func newCost(all []*driver.Implementation) *cost {
@@ -41,15 +40,14 @@ func newCost(all []*driver.Implementation) *cost {
 	return c
 }
 
-// lack describes the copies and facts that patterns still have to store for an entity.
+// lack is what patterns still have to store for an entity.
 type lack struct {
 	copies  int      // in its partition
-	lists   []string // lists in its partition, which a change reads and writes
+	lists   []string // in its partition, which a change reads and writes
 	outside []wanted // copies in other partitions
-	facts   int      // number of lists and other facts in other partitions
+	facts   int      // lists and other facts in other partitions
 }
 
-// entity counts an entity of the page and its missing copies and facts.
 func (c *cost) entity(partition string, l lack) {
 	again, effects := l.copies+len(l.lists) > 0, l.facts > 0
 	if !again && !effects && len(l.outside) == 0 {
@@ -69,9 +67,8 @@ func (c *cost) entity(partition string, l lack) {
 		c.outside[spot{w.table, tables.Key{Partition: w.key.Partition}}]++
 	}
 	c.effects += int64(l.facts)
-	// The field most counts each entity as if it was processed alone: 1 transaction; 2 requests of the queue and 2 of
-	// the table for an intent; 8 for each outside copy, of which 2 write it and the others read it and the entity; 2 for
-	// each list of its partition; 3 for each fact elsewhere.
+	// most counts each entity alone: 1 transaction; 2 requests of the queue and 2 of the table for an intent; 8 for each outside copy, of which 2
+	// write it and the others read it and the entity; 2 for each list of its partition; 3 for each fact elsewhere.
 	if again {
 		c.most.Table += 1 + 2*int64(len(l.lists))
 	}
@@ -83,7 +80,6 @@ func (c *cost) entity(partition string, l lack) {
 	c.most.Table += 3 * int64(l.facts)
 }
 
-// page adds the requests of the current page to the sums and begins the next page.
 func (c *cost) page() {
 	sets := int64(0)
 	for _, n := range c.sets {
@@ -108,7 +104,6 @@ func (c *cost) page() {
 	c.reconcile, c.effects = 0, 0
 }
 
-// report returns the sums.
 func (c *cost) report(prices Prices) Cost {
 	pages := max(1, ceil(c.read, c.pageSize))
 	sum := func(r Requests) Requests {

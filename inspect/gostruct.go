@@ -10,11 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Struct returns a Go file with a struct for the entities of the table, as a starting point. It has a field
-// for each property, a pointer if some entities lack the property, and a field tagged rest, so that a Replace
-// keeps properties that other programs add. pkg is the package, "" for "main".
-//
-// If no Go type can read all types of a property's values, the field is a tables.Value. The type is named for the table.
+// Struct returns a Go file of package pkg ("" for "main") with a struct for the entities, named for the table, as a starting point: a field for
+// each property, a pointer if some entities lack it, a tables.Value if no Go type reads all its values, and a field tagged rest, so that a Replace
+// keeps properties that other programs add.
 func (r *Report) Struct(pkg string) string {
 	if !token.IsIdentifier(pkg) {
 		pkg = "main"
@@ -39,19 +37,18 @@ func (r *Report) Struct(pkg string) string {
 	b.WriteString("\n// Rest holds the properties without a field, so that a Replace keeps them.\nRest map[string]tables.Value `table:\",rest\"`\n}\n")
 	source, err := format.Source([]byte(b.String()))
 	if err != nil {
-		return b.String() // not reached: only an illegal name makes Source fail, and goName returns none
+		return b.String() // only an illegal name makes Source fail, and goName returns none
 	}
 	return string(source)
 }
 
-// generator writes the fields of a struct.
 type generator struct {
 	text    strings.Builder
 	taken   map[string]bool
 	imports map[string]bool
 }
 
-// mostFields is the service's limit for the properties of an entity: an entity with more fields could not be stored.
+// mostFields is the service's limit for an entity's properties.
 const mostFields = 252
 
 func (g *generator) field(p Property) {
@@ -83,13 +80,12 @@ func (g *generator) field(p Property) {
 	fmt.Fprintf(&g.text, "%s %s%s%s\n", name, typ, tag, note)
 }
 
-// goTypes maps the service's types to Go types.
 var goTypes = map[string]string{
 	"Edm.String": "string", "Edm.Binary": "[]byte", "Edm.Boolean": "bool", "Edm.Int32": "int32", "Edm.Int64": "int64",
 	"Edm.Double": "float64", "Edm.DateTime": "time.Time", "Edm.Guid": "uuid.UUID",
 }
 
-// goType chooses the Go type for values of these types, and a note if there are several.
+// goType returns a note if there are several types.
 func goType(types []TypeCount) (typ, note string) {
 	if len(types) == 1 {
 		return goTypes[types[0].Type], ""
@@ -106,7 +102,7 @@ func goType(types []TypeCount) (typ, note string) {
 	return "tables.Value", strings.Join(all, ", ")
 }
 
-// goName makes an exported Go name from the name of a property or a table.
+// goName makes an exported Go name.
 func goName(text string) string {
 	var b strings.Builder
 	upper := true

@@ -6,16 +6,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Report is the result of a run. The tags give the names in its JSON. A later version of this package may add members; if it changes or
-// removes any, Version changes.
+// Report is the result of a run; the tags give the names in its JSON. A later version may add members; if it changes or removes any, Version
+// changes.
 type Report struct {
 	Version  int       `json:"version"` // 1
 	Table    string    `json:"table"`
 	Began    time.Time `json:"began"`
 	Elapsed  Seconds   `json:"elapsedSeconds"`
-	Complete bool      `json:"complete"` // false if the run ended early: then the counts cover only the rows that it had read
+	Complete bool      `json:"complete"` // false if the run ended early: the counts are of the rows read
 	Requests int64     `json:"requests"` // pages read
-	// Warnings are sentences about what you must decide before you use the table, the most serious first.
+	// Warnings are what you must decide before you use the table, the most serious first.
 	Warnings []string `json:"warnings"`
 
 	Rows       int64      `json:"rows"`
@@ -27,26 +27,25 @@ type Report struct {
 	// LargestRows are at most 10 rows, the largest first.
 	LargestRows []LargeRow `json:"largestRows"`
 	Library     Library    `json:"library"`
-	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count in Rows and as
-	// rows of their partitions, without a size, and otherwise only in Type.Refused and Schema.Neither.
+	// Garbled are rows with an unreadable value: reads return ErrGarbled. They count in Rows and their partitions, without a size, and otherwise
+	// only in Type.Refused and Schema.Neither.
 	Garbled         int64 `json:"garbled"`
 	GarbledExamples []Key `json:"garbledExamples"` // at most 10
-	// Lossy are rows with half of a surrogate pair in a text, which is read as U+FFFD; a write is refused until a program has corrected it.
+	// Lossy are rows with half of a surrogate pair, which is read as U+FFFD; a write is refused until a program has corrected it.
 	Lossy         int64 `json:"lossy"`
 	LossyExamples []Key `json:"lossyExamples"` // at most 10
 
-	// Entities is the number of rows that are neither Garbled nor added by the library (Library); Properties
-	// describes their properties, sorted by name.
+	// Entities are the rows that are neither Garbled nor the library's; Properties describes their properties, by name.
 	Entities   int64      `json:"entities"`
 	Properties []Property `json:"properties"`
-	// OtherProperties is the number of values of properties beyond Options.MaxProperties, which Properties does not list.
+	// OtherProperties counts values of properties beyond Options.MaxProperties.
 	OtherProperties int64 `json:"otherProperties"`
 
 	Type   *Type   `json:"type,omitempty"`   // set by As and Repository
 	Schema *Schema `json:"schema,omitempty"` // set by Repository
 }
 
-// Seconds is a duration, which JSON holds as a number of seconds.
+// Seconds is a duration.
 type Seconds float64
 
 // Key is the key of a row.
@@ -58,25 +57,25 @@ type Key struct {
 // Partitions describes how the rows are distributed over partitions.
 type Partitions struct {
 	Count int64 `json:"count"`
-	// Exact reports that every partition has its own exact count. Otherwise Count is an estimate, with an
-	// error of about 2 %, and the Rows of each partition in Largest are an upper bound (see Uncertain).
+	// Exact reports that every count is exact. Otherwise Count is an estimate, with an error of about 2 %, and the Rows in Largest are an upper
+	// bound (see Uncertain).
 	Exact bool `json:"exact"`
-	// Largest lists at most 10 partitions, the one with the most rows first.
+	// Largest lists at most 10 partitions, the largest first.
 	Largest []Partition `json:"largest"`
-	// Rows is the distribution of the partitions by their number of rows; empty unless Exact.
+	// Rows distributes the partitions by their number of rows; empty unless Exact.
 	Rows []Bucket `json:"rows"`
 }
 
 // Partition is one partition.
 type Partition struct {
 	Partition string `json:"partition"`
-	// Rows is the number of rows. If Partitions.Exact is false, the number is at least Rows - Uncertain and at most Rows.
+	// Rows is, unless Partitions.Exact, at most Uncertain too high.
 	Rows      int64 `json:"rows"`
 	Uncertain int64 `json:"uncertain"`
-	Bytes     int64 `json:"bytes"` // size of the rows that were certainly counted
+	Bytes     int64 `json:"bytes"` // of the rows that were certainly counted
 }
 
-// Bucket is one step of a distribution: the values that are at least From and less than To, a power of two.
+// Bucket has the values from From and less than To, a power of two.
 type Bucket struct {
 	From  int64 `json:"from"`
 	To    int64 `json:"to"`
@@ -89,17 +88,16 @@ type LargeRow struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// Library counts, by kind, the rows that this library has added to the table beside entities. All are 0 in a table that only other programs
-// write.
+// Library counts the rows that this library has added beside entities: 0 in a table of other programs.
 type Library struct {
-	Copies        int64 `json:"copies"`        // rows of indexes in their entities' partitions, and rows of other patterns there
-	FurtherRows   int64 `json:"furtherRows"`   // further rows of entities that are spread over several rows
-	OutsideCopies int64 `json:"outsideCopies"` // copies of entities in other partitions or tables
-	Shared        int64 `json:"shared"`        // rows of several entities, such as lists and counts
-	Entities      int64 `json:"entities"`      // rows among Report.Entities that a repository has written
+	Copies        int64 `json:"copies"`        // indexes and other patterns in their entities' partitions
+	FurtherRows   int64 `json:"furtherRows"`   // of entities that are spread over several rows
+	OutsideCopies int64 `json:"outsideCopies"` // of entities in other partitions or tables
+	Shared        int64 `json:"shared"`        // of several entities, such as lists and counts
+	Entities      int64 `json:"entities"`      // among Report.Entities, those that a repository has written
 }
 
-// rows returns the sum of all counts except Entities.
+// rows is the sum without Entities.
 func (l *Library) rows() int64 {
 	return l.Copies + l.FurtherRows + l.OutsideCopies + l.Shared
 }
@@ -110,7 +108,7 @@ type Property struct {
 	Rows    int64       `json:"rows"`   // entities that have it
 	Absent  int64       `json:"absent"` // entities that do not
 	Types   []TypeCount `json:"types"`  // the most frequent first
-	Bytes   int64       `json:"bytes"`  // size of all its values, including names
+	Bytes   int64       `json:"bytes"`  // of all its values, including names
 	Largest int64       `json:"largest"`
 }
 
@@ -123,17 +121,16 @@ type TypeCount struct {
 // Type reports how a struct would read the entities.
 type Type struct {
 	Name string `json:"name"`
-	// Read is the number of entities that the struct can read, Refused is the number of the others. When a
-	// repository reads such a row, it returns an error with the row's key.
+	// Read counts the entities that the struct can read, Refused the others, for which a repository returns an error with the key.
 	Read    int64 `json:"read"`
 	Refused int64 `json:"refused"`
-	// Problems say why entities are refused, by property, stored type and reason. There are at most 200; OtherProblems counts the rest.
+	// Problems say why entities are refused. There are at most 200; OtherProblems counts the rest.
 	Problems      []Problem `json:"problems"`
 	OtherProblems int64     `json:"otherProblems"`
-	// Zero lists the fields that would get their zero value because rows lack the property; the next Replace would store that zero value.
-	// It omits fields that are a pointer or a []byte, or are tagged omitempty or omitzero.
+	// Zero lists the fields that would get their zero value because rows lack the property, and that the next Replace would store: none that is a
+	// pointer or a []byte, or tagged omitempty or omitzero.
 	Zero []ZeroField `json:"zero"`
-	// Unknown lists the properties for which the struct has no field, and no field tagged rest: a Replace would remove them.
+	// Unknown lists the properties without a field, nor one tagged rest: a Replace would remove them.
 	Unknown []UnknownProperty `json:"unknown"`
 	// Rest reports that the struct has a field tagged rest.
 	Rest bool `json:"rest"`
@@ -153,7 +150,7 @@ type ZeroField struct {
 	Field    string `json:"field"`
 	Property string `json:"property"`
 	Absent   int64  `json:"absent"` // entities without the property
-	// Refused reports that the zero value cannot be stored, such as that of time.Time: a Replace of such an entity returns ErrInvalid.
+	// Refused reports that the zero value cannot be stored, such as that of time.Time: a Replace returns ErrInvalid.
 	Refused bool `json:"refused"`
 }
 
@@ -166,26 +163,25 @@ type UnknownProperty struct {
 // Schema reports how a repository would read the rows.
 type Schema struct {
 	Repository string `json:"repository"`
-	Own        int64  `json:"own"`     // rows that are entities of the repository
-	Library    int64  `json:"library"` // rows that the library has added, of any repository: see Library
-	Neither    int64  `json:"neither"` // rows of other types or programs, and rows that the struct cannot read
-	// OtherKeys is the number of entities for which Schema.Key returns a key other than their row's: a write would make a second row.
+	Own        int64  `json:"own"`     // entities of the repository
+	Library    int64  `json:"library"` // rows that the library has added: see Library
+	Neither    int64  `json:"neither"` // rows of other types or programs, or that the struct cannot read
+	// OtherKeys counts entities for which Schema.Key returns another key than their row's: a write would make a second row.
 	OtherKeys         int64 `json:"otherKeys"`
 	OtherKeysExamples []Key `json:"otherKeysExamples"`
-	// Sealed is the number of entities whose stored form only the repository can read, such as encrypted
-	// entities. They are counted as read, and their index keys are not compared.
+	// Sealed counts entities that only the repository can read, such as encrypted ones. They count as read; their index keys are not compared.
 	Sealed int64 `json:"sealed"`
-	// Refused lists the reasons why indexes refuse entities, by pattern.
+	// Refused lists why indexes refuse entities.
 	Refused []RefusedEntity `json:"refused"`
-	// TakenKeys lists at most 200 keys of copies that two or more rows want; OtherTakenKeys counts the rest.
-	// For each such key, Rebuild writes the copy of one row and reports the other rows.
+	// TakenKeys lists at most 200 keys of copies that several rows want; OtherTakenKeys counts the rest. Rebuild writes one copy of each and
+	// reports the other rows.
 	TakenKeys       []TakenKey `json:"takenKeys"`
 	OtherTakenKeys  int64      `json:"otherTakenKeys"`
-	KeysNotCompared int64      `json:"keysNotCompared"` // number of keys beyond Options.MaxKeys, and of keys beyond some 50,000 that two rows want
+	KeysNotCompared int64      `json:"keysNotCompared"` // beyond Options.MaxKeys, or beyond some 50,000 that two rows want
 	Rebuild         Cost       `json:"rebuild"`
 }
 
-// RefusedEntity is a reason why an index makes no copy of entities.
+// RefusedEntity is why an index makes no copy.
 type RefusedEntity struct {
 	Pattern  string `json:"pattern"`
 	Reason   string `json:"reason"`
@@ -195,21 +191,20 @@ type RefusedEntity struct {
 
 // TakenKey is a key that several rows want.
 type TakenKey struct {
-	Patterns []string `json:"patterns"` // patterns whose copies want the key; "" for a row that already has it
+	Patterns []string `json:"patterns"` // whose copies want the key; "" for a row that has it
 	Table    string   `json:"table"`
 	Key      Key      `json:"key"`
 	Wanted   int64    `json:"wanted"` // rows that want it
-	By       []Key    `json:"by"`     // at most 10 of these rows
+	By       []Key    `json:"by"`     // at most 10
 }
 
-// Cost is the number of requests of a Rebuild of the table in its current state, and their price. Least
-// assumes that rows which lie together are read and written together, Most that every entity is processed
-// alone; neither includes conflicts and retries.
+// Cost is the requests of a Rebuild of the table as it is, and their price. Least assumes that rows which lie together are processed together, Most
+// that every entity is alone; neither includes conflicts and retries.
 type Cost struct {
-	Fill  int64    `json:"fill"` // entities that lack copies or list entries
+	Fill  int64    `json:"fill"` // that lack copies or list entries
 	Least Requests `json:"least"`
 	Most  Requests `json:"most"`
-	// Prices are the prices used for the sums.
+	// Prices are those used for the sums.
 	Prices Prices `json:"prices"`
 }
 

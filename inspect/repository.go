@@ -17,10 +17,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Repository does what As does for the entities of a repository in its table. It also reports what Verify and
-// Rebuild would find: which rows are the repository's own, entities under a key other than Schema.Key
-// returns, entities that an index refuses, index keys that two rows want, and what Rebuild costs. You can
-// call it before the patterns have stored anything.
+// Repository is As for the entities of a repository. It also reports what Verify and Rebuild would find: the repository's own rows, entities under
+// a key other than Schema.Key returns, entities that an index refuses, index keys that two rows want, and what Rebuild costs. The patterns need not
+// have stored anything.
 //
 // Requests: those of Table, and as many again for a second scan if two rows may want the same key.
 func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *Options) (*Report, error) {
@@ -45,12 +44,11 @@ func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *
 	return inspect(ctx, op, host.Table(), options, j)
 }
 
-// repositoryJudge implements judge for Repository.
 type repositoryJudge[T any] struct {
 	*typeJudge[T]
 	host     driver.Host
 	patterns []*driver.Implementation
-	sealed   bool // a pattern transforms entities, so that only the repository can read them
+	sealed   bool // a pattern transforms entities: only the repository can read them
 	prices   Prices
 
 	own, library, neither  int64
@@ -61,7 +59,6 @@ type repositoryJudge[T any] struct {
 	cost                   *cost
 }
 
-// refusal is the reason why an index makes no copy.
 type refusal struct{ pattern, reason string }
 
 // row implements judge.
@@ -103,19 +100,17 @@ func (j *repositoryJudge[T]) row(_ context.Context, row *tablerow.Row, k kind) e
 	return nil
 }
 
-// standing returns the wanted key that stands for the row itself, which has this key already.
+// standing stands for the row itself, which has this key already.
 func (j *repositoryJudge[T]) standing(row *tablerow.Row) wanted {
 	return wanted{table: j.host.Table().Name(), key: row.Key, by: row.Key}
 }
 
-// finish sets the fields of a value that are its row's keys and metadata.
 func (j *repositoryJudge[T]) finish(v *T, row *tablerow.Row) {
 	codec := (*core.Codec)(j.codec)
 	codec.Finish(row, row.Key, v)
 }
 
-// wants returns the keys of an entity's copies, and what its patterns have not stored for it yet. If tell is true, it
-// records why an index refuses the entity.
+// wants returns the keys of an entity's copies, and what is not stored for it yet. With tell, it records why an index refuses the entity.
 func (j *repositoryJudge[T]) wants(v *T, row *tablerow.Row, tell bool) (keys []wanted, l lack) {
 	refuse := func(pattern string, err error) {
 		if err != nil && tell {
@@ -160,7 +155,7 @@ func (j *repositoryJudge[T]) wants(v *T, row *tablerow.Row, tell bool) (keys []w
 	return append(keys, l.outside...), l
 }
 
-// guarded converts a panic of a key function into an error: the function may get rows that its program has never read.
+// guarded recovers a key function, which may get rows that its program has never read.
 func guarded[R any](call func() (R, error)) (result R, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -170,7 +165,6 @@ func guarded[R any](call func() (R, error)) (result R, err error) {
 	return call()
 }
 
-// garbled implements judge.
 func (j *repositoryJudge[T]) garbled(e *tables.Error) {
 	j.typeJudge.garbled(e)
 	j.neither++
@@ -179,7 +173,7 @@ func (j *repositoryJudge[T]) garbled(e *tables.Error) {
 // page implements judge.
 func (j *repositoryJudge[T]) page() { j.cost.page() }
 
-// confirm implements judge: if two rows may want a key, it scans again and compares the keys themselves.
+// confirm scans again if two rows may want a key, and compares the keys themselves.
 func (j *repositoryJudge[T]) confirm(ctx context.Context, s *scan) error {
 	if !j.keys.doubtful() {
 		return nil
@@ -204,7 +198,6 @@ func (j *repositoryJudge[T]) confirm(ctx context.Context, s *scan) error {
 	}})
 }
 
-// report implements judge.
 func (j *repositoryJudge[T]) report(r *Report) {
 	j.typeJudge.report(r)
 	j.cost.page()
@@ -218,28 +211,27 @@ func (j *repositoryJudge[T]) report(r *Report) {
 	r.Schema = s
 }
 
-// wanted is a key that a copy of an entity needs or, without a pattern, that a row has.
+// wanted is a key of a copy or, without a pattern, of a row.
 type wanted struct {
 	pattern string
 	table   string
 	key     tables.Key
-	by      tables.Key // the entity, or the row
+	by      tables.Key // entity or row
 }
 
-// taken finds keys that several rows want, in bounded memory. The first scan adds each key to a Bloom filter, which suspects the keys that are
-// wanted twice and very few others; the second compares the suspects.
+// taken finds keys that several rows want, in bounded memory: the first scan fills a Bloom filter, which suspects keys wanted twice and very few
+// others; the second compares the suspects.
 type taken struct {
 	seed     maphash.Seed
 	filter   []uint64
-	room     int // number of keys that the filter still takes
+	room     int // that the filter still takes
 	skipped  int64
-	suspects map[uint64]struct{} // hashes
+	suspects map[uint64]struct{}
 
 	by    map[spot]*claimed
-	bytes int // of memory that the map by takes, about
+	bytes int // of the map by, about
 }
 
-// spot is a key in a table.
 type spot struct {
 	table string
 	key   tables.Key
@@ -257,27 +249,24 @@ func newTaken(most int) *taken {
 	return &taken{seed: maphash.MakeSeed(), filter: make([]uint64, most/64*filterBits+filterBits), room: most, suspects: map[uint64]struct{}{}, by: map[spot]*claimed{}}
 }
 
-// spotOf returns where a copy is wanted, with the table's name in lower case, since table names ignore case.
+// spotOf has the table's name in lower case, since table names ignore case.
 func spotOf(w wanted) spot { return spot{strings.ToLower(w.table), w.key} }
 
 const (
-	// filterBits is the number of bits of the filter for each key, and filterHashes how many of them a key sets. So of a million different
-	// keys, the filter suspects none, and of 10 million some 3,500.
+	// filterBits for each key, of which a key sets filterHashes: of a million different keys none is suspected, and of 10 million some 3,500.
 	filterBits   = 12
 	filterHashes = 8
-	// mostSuspects limits the suspects, and mostCompared the bytes for their keys.
+	// mostSuspects limits the suspects, mostCompared the bytes of their keys.
 	mostSuspects = 100_000
 	mostCompared = 32 << 20
 )
 
-// bit returns the word and the bit of the filter that a hash sets at a turn.
 func (t *taken) bit(h uint64, turn int) (word, mask uint64) {
 	step := h>>32 | h<<32 | 1
 	at, _ := bits.Mul64(h+uint64(turn)*step, uint64(len(t.filter))*64)
 	return at / 64, 1 << (at % 64)
 }
 
-// holds reports whether the filter has the key with a hash, or seems to.
 func (t *taken) holds(h uint64) bool {
 	for turn := range filterHashes {
 		if word, mask := t.bit(h, turn); t.filter[word]&mask == 0 {
@@ -287,7 +276,7 @@ func (t *taken) holds(h uint64) bool {
 	return true
 }
 
-// add records a key of the first scan.
+// add is for the first scan.
 func (t *taken) add(w wanted) {
 	h := maphash.Comparable(t.seed, spotOf(w))
 	switch _, suspect := t.suspects[h]; {
@@ -315,7 +304,7 @@ func (t *taken) doubtful() bool {
 	return len(t.suspects) > 0
 }
 
-// confirm records a key of the second scan.
+// confirm is for the second scan.
 func (t *taken) confirm(w wanted) {
 	at := spotOf(w)
 	if _, suspect := t.suspects[maphash.Comparable(t.seed, at)]; !suspect {
@@ -332,7 +321,7 @@ func (t *taken) confirm(w wanted) {
 		t.bytes += 400 + len(at.table) + len(at.key.Partition) + len(at.key.Row)
 	}
 	if c.wanted > 0 && c.last == w.by && c.patterns[len(c.patterns)-1] == w.pattern {
-		return // the same entity wants the key twice
+		return // the entity wants the key twice
 	}
 	if !slices.Contains(c.patterns, w.pattern) {
 		c.patterns = append(c.patterns, w.pattern)
@@ -344,7 +333,7 @@ func (t *taken) confirm(w wanted) {
 	}
 }
 
-// report returns at most mostProblems of the keys that several rows want, and how many more there are.
+// report returns at most mostProblems keys, and how many more there are.
 func (t *taken) report() (all []TakenKey, other int64) {
 	all = []TakenKey{}
 	for at, c := range t.by {

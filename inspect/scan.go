@@ -14,20 +14,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Table scans a table and reports its rows, partitions, properties and sizes.
+// Table scans a table and reports its rows, partitions, properties and sizes. It is not a snapshot. If it ends early, it returns the error and the
+// report of the rows read, with Complete false; run it again, since it cannot be resumed.
 //
-// The report is not a snapshot: rows that other programs write during the run may or may not be counted. If
-// the context or an error ends the run early, Table returns the error together with the report of the rows
-// that it has read, with Complete false. A run cannot be resumed, since two partial reports cannot be added;
-// it writes nothing, so run it again.
-//
-// Requests: those of tables.Query.AllParallel for the table, 1 for each 1,000 rows or less. On Azure Cosmos DB Report.Requests is a lower
-// bound.
+// Requests: those of tables.Query.AllParallel for the table, 1 for each 1,000 rows or less. On Azure Cosmos DB Report.Requests is a lower bound.
 func Table(ctx context.Context, table *tables.Table, options *Options) (*Report, error) {
 	return inspect(ctx, "inspect.Table", table, options, nil)
 }
 
-// inspect scans a table and makes the report. judge is nil for Table.
 func inspect(ctx context.Context, op string, table *tables.Table, options *Options, judge judge) (*Report, error) {
 	o, err := options.checked(op, table)
 	if err != nil {
@@ -74,30 +68,28 @@ func inspect(ctx context.Context, op string, table *tables.Table, options *Optio
 	return report(err == nil), err
 }
 
-// judge makes the parts of the report that only As or Repository has. The scan calls its methods one at a time.
+// judge makes the parts of the report that only As or Repository has, one call at a time.
 type judge interface {
-	row(ctx context.Context, row *tablerow.Row, kind kind) error // row stays unchanged after the call
-	garbled(e *tables.Error)                                     // for a row with a value that cannot be read
+	row(ctx context.Context, row *tablerow.Row, kind kind) error // row does not change later
+	garbled(e *tables.Error)                                     // of an unreadable row
 	page()                                                       // after the last row of a page
-	confirm(ctx context.Context, s *scan) error                  // after the last page; it may scan again
+	confirm(ctx context.Context, s *scan) error                  // after the last page; may scan again
 	report(r *Report)
 }
 
-// scan reads the rows of a run.
 type scan struct {
 	table   *tables.Table
 	options Options
 	pages   int64
 }
 
-// visitor receives the rows of a scan, one call at a time.
+// visitor gets the rows of a scan, one call at a time.
 type visitor struct {
 	row     func(context.Context, *tablerow.Row) error
-	garbled func(*tables.Error) // gets the error, with the key, of a row with a value that cannot be read; may be nil
-	page    func()              // after the last row of a page
+	garbled func(*tables.Error) // for an unreadable row, with its key; may be nil
+	page    func()              // after each page
 }
 
-// run passes the rows to a visitor.
 func (s *scan) run(ctx context.Context, v *visitor) error {
 	ctx = pace.With(ctx, s.options.RowsPerSecond)
 	query := tables.Query[tablerow.Row]((*core.Table)(s.table).Query()).AllowTableScan()
@@ -122,8 +114,7 @@ func (s *scan) run(ctx context.Context, v *visitor) error {
 	return nil
 }
 
-// take passes a row to the visitor. If err is about one row, which has a value that cannot be read, take passes the
-// error to garbled, and the scan goes on.
+// take passes a row to the visitor. An error about one row goes to garbled, and the scan goes on.
 func (v *visitor) take(ctx context.Context, row *tablerow.Row, err error) error {
 	if err == nil {
 		return v.row(ctx, row)
@@ -138,8 +129,8 @@ func (v *visitor) take(ctx context.Context, row *tablerow.Row, err error) error 
 	return nil
 }
 
-// oneByOne scans a table of Azure Cosmos DB with one reader, since rows in no order of keys cannot be divided among several. It counts a page
-// for each 1,000 rows, since it does not see the service's pages.
+// oneByOne scans a table of Azure Cosmos DB, whose rows in no order several readers cannot divide. It counts a page for each 1,000 rows, since it
+// does not see the service's.
 func (s *scan) oneByOne(ctx context.Context, query tables.Query[tablerow.Row], v *visitor) error {
 	queries := []tables.Query[tablerow.Row]{query}
 	if s.options.Partitions != nil {
@@ -167,26 +158,24 @@ func (s *scan) oneByOne(ctx context.Context, query tables.Query[tablerow.Row], v
 
 // Options are the options of a run; nil is the same as the zero value.
 type Options struct {
-	// Partitions are the partitions to read; nil is the whole table. No option to allow a table scan is needed.
+	// Partitions are the partitions to read (default the whole table). No option to allow a table scan is needed.
 	Partitions []string
-	// Concurrency is the maximum number of requests in flight (default 8).
+	// Concurrency limits the requests in flight (default 8).
 	Concurrency int
-	// RowsPerSecond limits how many rows the run reads in a second, on average (default 0: no limit), to leave the throughput of
-	// the table to other programs.
+	// RowsPerSecond limits the rows read in a second, on average (default 0: no limit).
 	RowsPerSecond int
-	// Progress is called after each page of rows, one call at a time, with Rows and Elapsed. The run waits for it.
+	// Progress is called after each page, one call at a time, with Rows and Elapsed.
 	Progress func(tables.Report)
-	// Prices are the prices from which Repository computes the cost of Rebuild; nil is DefaultPrices.
+	// Prices are for the cost of Rebuild (default DefaultPrices).
 	Prices *Prices
 
-	// MaxPartitions is how many partitions are counted exactly (default 10,000), with up to 2.5 KiB each. For
-	// a table with more partitions, the report gives bounds for the largest partitions, and an estimate of
-	// their number.
+	// MaxPartitions is how many partitions are counted exactly (default 10,000), with up to 2.5 KiB each. Beyond it, the report has bounds for the
+	// largest ones and an estimate of their number.
 	MaxPartitions int
-	// MaxProperties is how many names of properties are counted one by one (default 1,000).
+	// MaxProperties is how many properties are counted one by one (default 1,000).
 	MaxProperties int
-	// MaxKeys is how many keys of index copies and rows Repository remembers to find those that two rows want (default 10,000,000), with
-	// 12 bits each. Further keys are not compared, and Schema.KeysNotCompared counts them.
+	// MaxKeys is how many keys of copies and rows Repository compares (default 10,000,000), with 12 bits each; Schema.KeysNotCompared counts the
+	// others.
 	MaxKeys int
 }
 
@@ -195,12 +184,11 @@ const (
 	defaultProperties = 1_000
 	defaultKeys       = 10_000_000
 
-	mostListed   = 10 // entries in the lists of largest partitions and rows
-	mostExamples = 10 // keys that are shown for one problem
+	mostListed   = 10 // largest partitions, and rows
+	mostExamples = 10 // keys for one problem
 	mostProblems = 200
 )
 
-// checked returns the options with defaults set.
 func (o *Options) checked(op string, table *tables.Table) (Options, error) {
 	c := Options{}
 	if o != nil {
@@ -234,8 +222,9 @@ type Prices struct {
 	Source string `json:"source"`
 }
 
-// DefaultPrices returns assumed prices: in US dollars 0.00036 for tables and 0.004 for queues, as for general-purpose v2 accounts with locally redundant storage in a region of the United States.
-// Prices differ by region, redundancy and contract, and change: take yours from Azure's price list.
+// DefaultPrices returns assumed prices: in US dollars 0.00036 for tables and 0.004 for queues, as for general-purpose v2 accounts with locally
+// redundant storage in a region of the United States. Prices differ by region, redundancy and contract, and change: take yours from Azure's price
+// list.
 func DefaultPrices() *Prices {
 	return &Prices{Table: 0.00036, Queue: 0.004, Currency: "USD",
 		Source: "an assumption of January 2025: general-purpose v2, locally redundant, United States; see Azure's price list for yours"}

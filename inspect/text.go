@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// WriteText writes the report for people, some 60 lines of at most 120 columns for a usual table. Keys and names are quoted.
+// WriteText writes the report for people, some 60 lines of at most 120 columns. Keys and names are quoted.
 func (r *Report) WriteText(w io.Writer) error {
 	t := &printer{tabs: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
 	r.head(t)
@@ -23,7 +23,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return t.tabs.Flush()
 }
 
-// printer writes lines with columns, and keeps the first error.
+// printer keeps the first error.
 type printer struct {
 	tabs *tabwriter.Writer
 	err  error
@@ -92,7 +92,6 @@ func (r *Report) partitions(t *printer) {
 	}
 }
 
-// barWidth is the length of the longest bar of a distribution.
 const barWidth = 40
 
 func buckets(t *printer, all []Bucket, unit func(int64) string) {
@@ -200,10 +199,10 @@ func (r *Report) schema(t *printer) {
 // String quotes the key.
 func (k Key) String() string { return "(" + short(k.Partition) + ", " + short(k.Row) + ")" }
 
-// longest is how many characters of a key or a name the text shows.
+// longest is in characters.
 const longest = 60
 
-// short returns a key or a name quoted and shortened: it may be a whole document, or contain control sequences of a terminal.
+// short quotes and shortens a text: it may be a whole document, or contain control sequences of a terminal.
 func short(text string) string {
 	if runes := []rune(text); len(runes) > longest {
 		return strconv.QuoteToGraphic(string(runes[:longest])) + "..."
@@ -211,7 +210,7 @@ func short(text string) string {
 	return strconv.QuoteToGraphic(text)
 }
 
-// name quotes and shortens a name like short, unless that would only add quotes.
+// name is short without needless quotes.
 func name(text string) string {
 	quoted := short(text)
 	if len(text) <= longest && quoted == `"`+text+`"` {
@@ -232,7 +231,6 @@ func list(keys []Key) string {
 	return strings.Join(all, ", ")
 }
 
-// count formats a number with commas between thousands.
 func count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -241,7 +239,6 @@ func count(n int64) string {
 	return digits
 }
 
-// size formats a number of bytes.
 func size(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	f, at := float64(n), 0
@@ -254,7 +251,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, units[at])
 }
 
-// price formats a sum of money; a sum below a cent is not shown as zero.
+// price shows a sum below a cent, too.
 func price(p float64) string {
 	if p > 0 && p < 0.01 {
 		return "< 0.01"
@@ -262,7 +259,7 @@ func price(p float64) string {
 	return fmt.Sprintf("%.2f", p)
 }
 
-// some formats a number of things, with the noun in the plural unless the number is 1.
+// some adds the noun, in the plural unless n is 1.
 func some(n int64, noun string) string {
 	if n != 1 {
 		if stem, ok := strings.CutSuffix(noun, "y"); ok {

@@ -14,11 +14,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// As does what Table does, and also reports how the struct T would read the entities. It finds rows that T
-// cannot read, fields that would get a zero value because the row lacks the property, and properties that a
-// Replace would remove. T needs no tables.Meta.
-//
-// Requests: those of Table.
+// As is Table, and also reports how the struct T would read the entities: rows that T cannot read, fields that would get a zero value because the
+// row lacks the property, and properties that a Replace would remove. T needs no tables.Meta. Requests: those of Table.
 func As[T any](ctx context.Context, table *tables.Table, options *Options) (*Report, error) {
 	const op = "inspect.As"
 	j, err := newTypeJudge[T](op, table)
@@ -28,20 +25,18 @@ func As[T any](ctx context.Context, table *tables.Table, options *Options) (*Rep
 	return inspect(ctx, op, table, options, j)
 }
 
-// typeJudge implements judge for As: it decodes entities into a T and counts those that do not fit.
 type typeJudge[T any] struct {
 	codec   *tables.Codec[T]
 	fields  []fields.Field
 	rest    bool
 	known   map[string]bool
-	absent  []int64 // by field: number of entities without the property
+	absent  []int64 // entities without the property, by field
 	unknown map[string]int64
 
 	read, refused int64
 	problems      reasons[problem]
 }
 
-// problem identifies a reason why rows cannot be read.
 type problem struct{ property, stored, reason string }
 
 func newTypeJudge[T any](op string, table *tables.Table) (*typeJudge[T], error) {
@@ -78,7 +73,7 @@ func (j *typeJudge[T]) row(_ context.Context, row *tablerow.Row, k kind) error {
 	return nil
 }
 
-// value decodes an entity. It returns nil if T cannot read it, and then records which properties are the reason.
+// value decodes an entity; nil if T cannot read it, with the reasons recorded.
 func (j *typeJudge[T]) value(row *tablerow.Row) *T {
 	p := row.Properties
 	present := 0
@@ -110,7 +105,7 @@ func (j *typeJudge[T]) value(row *tablerow.Row) *T {
 	return nil
 }
 
-// reasonOf returns the text of an error without operation and key.
+// reasonOf omits operation and key.
 func reasonOf(err error) string {
 	if e, ok := errors.AsType[*tables.Error](err); ok && e.Err != nil {
 		return e.Err.Error()
@@ -149,7 +144,7 @@ func (j *typeJudge[T]) report(r *Report) {
 	r.Type = t
 }
 
-// reasons counts rows by reason. It holds at most mostProblems reasons, and counts the rows of all others together.
+// reasons counts rows by at most mostProblems reasons, and all others together.
 type reasons[K comparable] struct {
 	by    map[K]*reason[K]
 	list  []*reason[K]
@@ -180,7 +175,6 @@ func (r *reasons[K]) add(of K, key tables.Key) {
 	}
 }
 
-// warn adds the warnings of a report.
 func warn(r *Report) {
 	add := func(format string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...)) }
 	if r.Lossy > 0 {

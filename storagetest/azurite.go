@@ -23,25 +23,23 @@ import (
 var supervisor string
 
 const (
-	// startTime limits a start, without the installation. A start takes less than a second on an idle machine.
+	// startTime limits a start, without the installation: less than a second on an idle machine.
 	startTime = 90 * time.Second
-	// stopTime is how long Stop waits for Azurite to end by itself.
+	// stopTime is how long Stop waits for Azurite's own end.
 	stopTime = 15 * time.Second
-	// extentMemoryMB limits the memory for blobs and queue messages; Azurite's own default is half of the machine's
-	// memory.
+	// extentMemoryMB limits the memory for blobs and queue messages; Azurite's default is half of the machine's.
 	extentMemoryMB = 512
 )
 
 // AzuriteOptions are the options of [StartAzurite]; nil is the same as the zero value.
 type AzuriteOptions struct {
-	// Location is a directory in which Azurite keeps its data between starts. Empty means in memory.
+	// Location is a directory for data between starts (default in memory).
 	Location string
-	// Progress is called with a message for the user when something takes long: the installation. nil means no
-	// messages.
+	// Progress gets a message for the user when the installation takes long (default none).
 	Progress func(message string)
 }
 
-// AzuriteServer is a running Azurite. It ends at Stop, or when the process that started it ends for any reason.
+// AzuriteServer is a running Azurite. It ends at Stop, or with the process that started it.
 type AzuriteServer struct {
 	service *Service
 	cmd     *exec.Cmd
@@ -51,8 +49,8 @@ type AzuriteServer struct {
 	stopErr error
 }
 
-// StartAzurite installs Azurite if it is missing, starts it on free ports of 127.0.0.1, and returns when its
-// three services respond. ctx limits the installation and the start, but not the life of the server.
+// StartAzurite installs Azurite if it is missing, starts it on free ports of 127.0.0.1, and returns when its services respond. ctx limits that, not
+// the life of the server.
 func StartAzurite(ctx context.Context, options *AzuriteOptions) (*AzuriteServer, error) {
 	if options == nil {
 		options = &AzuriteOptions{}
@@ -78,17 +76,17 @@ func StartAzurite(ctx context.Context, options *AzuriteOptions) (*AzuriteServer,
 	return server, nil
 }
 
-// ConnectionString returns a connection string for the server's table, queue and blob services.
+// ConnectionString is for the server's table, queue and blob services.
 func (s *AzuriteServer) ConnectionString() string { return s.service.ConnectionString }
 
-// Service returns the server as a [Service], as [Azurite] does: its ClientOptions enforce Azure's rules.
+// Service returns the server as a [Service], whose ClientOptions enforce Azure's rules.
 func (s *AzuriteServer) Service() *Service {
 	service := *s.service
 	return &service
 }
 
-// Stop ends Azurite and waits until its process has ended. Azurite first writes its data to AzuriteOptions.Location,
-// if that is set. A second Stop does nothing and returns the result of the first.
+// Stop ends Azurite, which first writes its data to AzuriteOptions.Location, and waits for its process. A second Stop returns the result of the
+// first.
 func (s *AzuriteServer) Stop() error {
 	s.stop.Do(func() {
 		s.stdin.Close()
@@ -101,8 +99,7 @@ func (s *AzuriteServer) Stop() error {
 	return s.stopErr
 }
 
-// startServer runs the supervisor, a script that runs Azurite in its own process, and waits until the
-// services respond.
+// startServer runs the supervisor, a script that runs Azurite in its own process, until the services respond.
 func startServer(ctx context.Context, node, dir, location string) (*AzuriteServer, error) {
 	entry := filepath.Join(dir, filepath.FromSlash(azuriteEntry))
 	args := []string{"-e", supervisor, "--", entry,
@@ -115,10 +112,10 @@ func startServer(ctx context.Context, node, dir, location string) (*AzuriteServe
 	} else {
 		args = append(args, "--location", location)
 	}
-	// Do not use CommandContext, since the server outlives ctx.
+	// No CommandContext: the server outlives ctx.
 	cmd := exec.Command(node, args...)
 	detach(cmd)
-	cmd.Stderr = os.Stderr // os.Stderr is a file, so os/exec needs no goroutine; Azurite writes to it only on errors
+	cmd.Stderr = os.Stderr // a file, so os/exec needs no goroutine; Azurite writes to it only on errors
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -139,18 +136,16 @@ func startServer(ctx context.Context, node, dir, location string) (*AzuriteServe
 	return s, nil
 }
 
-// addresses is the line that the supervisor prints when Azurite listens or has failed to start.
+// addresses is the supervisor's line when Azurite listens or has failed to start.
 type addresses struct {
 	Blob, Queue, Table string
 	Error              string
 }
 
-// awaitReady waits for the supervisor's line and for a response of each service; it kills the process if ctx ends
-// first.
+// awaitReady kills the process if ctx ends before the services respond.
 func awaitReady(ctx context.Context, cmd *exec.Cmd, stdout io.ReadCloser) (*Service, error) {
 	defer stdout.Close()
-	// Kill the process to end the read: it then closes its end of the pipe. Not every platform has deadlines
-	// on pipes.
+	// That ends the read, as the process closes its end of the pipe: not every platform has deadlines on pipes.
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
 	s, err := readReady(ctx, stdout)
 	if !stop() {
@@ -159,7 +154,6 @@ func awaitReady(ctx context.Context, cmd *exec.Cmd, stdout io.ReadCloser) (*Serv
 	return s, err
 }
 
-// readReady reads the supervisor's line and sends requests to each service until it responds.
 func readReady(ctx context.Context, stdout io.Reader) (*Service, error) {
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if err != nil {
@@ -181,10 +175,9 @@ func readReady(ctx context.Context, stdout io.Reader) (*Service, error) {
 	return s, nil
 }
 
-// awaitAnswer sends requests until one gets a response. Any response is enough; without a signature, the
-// service refuses the request.
+// awaitAnswer sends requests until one gets any response, such as a refusal for the missing signature.
 func awaitAnswer(ctx context.Context, endpoint string) error {
-	// Use a separate client without idle connections, so that a test's leak check finds no goroutines.
+	// A client without idle connections: a test's leak check must find no goroutines.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"?comp=list", nil)
@@ -209,9 +202,7 @@ var packageJSON []byte
 //go:embed azurite/package-lock.json
 var packageLock []byte
 
-// azuriteEntry is the file that starts Azurite, inside an installation.
 const azuriteEntry = "node_modules/azurite/dist/src/azurite.js"
 
-// azurite is the pinned version.
 var azurite = npm.Packages{Name: "Azurite", Dir: "azurite", Manifest: packageJSON, Lock: packageLock, Entry: azuriteEntry, Cost: "about 15 s",
 	WithoutTools: "install Node.js 20 or newer with npm, or set " + ConnectionStringVariable + " to the connection string of an account to test on"}

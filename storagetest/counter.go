@@ -13,19 +13,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// RequestCounter counts the requests that a client sends, including retries, so that a test can limit what an
-// operation may cost. It is a policy for ClientOptions.PerRetryPolicies. The zero value is ready, and it is safe for
-// concurrent use.
-//
-// It is also an [Injector] that injects nothing: First(counter, faults) counts the calls that the injector faults
-// sees. Use it as a policy or as an injector, not as both.
+// RequestCounter counts the requests of a client, including retries, so that a test can limit what an operation costs: as a policy for
+// ClientOptions.PerRetryPolicies or as an [Injector] that injects nothing, not both. First(counter, faults) counts what faults sees. The zero value
+// is ready. It is safe for concurrent use.
 type RequestCounter struct {
 	mu    sync.Mutex
 	total int
 	calls map[counted]int
 }
 
-// counted is the key by which calls are counted.
 type counted struct {
 	service StorageService
 	kind    Kind
@@ -49,7 +45,7 @@ func (c *RequestCounter) Inject(call Call) Fault {
 	return nil
 }
 
-// String lists the counts by service and operation, in the order of their names: "3 requests: table GetEntity 1, table InsertEntity 2".
+// String lists the counts, sorted: "3 requests: table GetEntity 1, table InsertEntity 2".
 func (c *RequestCounter) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +96,7 @@ func (c *RequestCounter) Reset() int {
 	return n
 }
 
-// ClientOptions returns options for a client whose requests the counter counts.
+// ClientOptions are for a client whose requests the counter counts.
 func (c *RequestCounter) ClientOptions() azcore.ClientOptions {
 	return azcore.ClientOptions{PerRetryPolicies: []policy.Policy{c}}
 }

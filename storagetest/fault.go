@@ -14,24 +14,23 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// Call describes one request that a client is about to send, for an [Injector]. Each retry by the SDK is
-// another call.
+// Call is one request that a client is about to send; each retry by the SDK is another.
 type Call struct {
-	// Index is the number of the call among the calls of its [Faults], from 0.
+	// Index counts the calls of its [Faults], from 0.
 	Index int
-	// Service is the service that the call is for; empty if neither address nor headers show it.
+	// Service is empty if neither address nor headers show it.
 	Service StorageService
-	// Kind is the operation that the call requests.
+	// Kind is the operation.
 	Kind Kind
 	// Method is the HTTP method.
 	Method string
-	// Resource is the table, queue, container, or container/blob that the call is about; empty for the account itself.
+	// Resource is the table, queue, container, or container/blob; empty for the account itself.
 	Resource string
-	// Path is the address without account and query, unescaped; it holds an entity's keys or a message's id.
+	// Path is the address without account and query, unescaped: with an entity's keys or a message's id.
 	Path string
 }
 
-// String names the call for people: "call 3: PutMessage intents".
+// String names the call: "call 3: PutMessage intents".
 func (c Call) String() string {
 	if c.Resource == "" {
 		return fmt.Sprintf("call %d: %s", c.Index, c.Kind)
@@ -39,17 +38,15 @@ func (c Call) String() string {
 	return fmt.Sprintf("call %d: %s %s", c.Index, c.Kind, c.Resource)
 }
 
-// Writes reports whether the call can change anything on the service. To get a queue message is a write,
-// since it hides the message.
+// Writes reports whether the call can change anything on the service; to get a queue message hides it, and so is a write.
 func (c Call) Writes() bool {
 	return c.Kind == GetMessages || c.Method != http.MethodGet && c.Method != http.MethodHead
 }
 
-// Injector decides which calls of a client fail, and how. Inject returns nil to inject no fault. It is called for one
-// call at a time, in the order of their indexes, and must not make a call itself.
+// Injector decides which calls of a client fail, and how; nil is no fault. Inject is called for one call at a time, in the order of their indexes,
+// and must not make a call.
 //
-// [Mode] and [Cut] are injectors that inject a fault into every call; [OnIndex], [On], [If], [Once], [Times],
-// [Randomly], [First] and [Toggle] narrow them down:
+// [Mode] and [Cut] inject a fault into every call; [OnIndex], [On], [If], [Once], [Times], [Randomly], [First] and [Toggle] narrow them down:
 //
 //	storagetest.On(storagetest.PutMessage, storagetest.Once(storagetest.LostAnswer))
 type Injector interface {
@@ -57,11 +54,8 @@ type Injector interface {
 	Inject(call Call) Fault
 }
 
-// Fault carries out one call with a failure. Meet takes the place of the network: send passes the request on and
-// returns the service's response, and Meet may call it once or not at all. A fault that returns [ErrDied] ends the
-// client for good.
-//
-// [Mode], [Cut], [Before] and [After] are enough for most tests.
+// Fault carries out one call with a failure, in place of the network: send passes the request on and returns the service's response, and Meet calls
+// it once or not at all. A fault that returns [ErrDied] ends the client for good. [Mode], [Cut], [Before] and [After] are enough for most tests.
 type Fault interface {
 	fmt.Stringer
 	Meet(call Call, req *http.Request, send Send) (*http.Response, error)
@@ -70,11 +64,10 @@ type Fault interface {
 // Send passes a request on to the service.
 type Send func() (*http.Response, error)
 
-// ErrDied is the error of every call of a client whose process counts as dead, from [DiesBefore] or [DiesAfter] on.
+// ErrDied is the error of every call of a dead client, from [DiesBefore] or [DiesAfter] on.
 var ErrDied = errors.New("storagetest: this client has died")
 
-// diedError is the ErrDied that a transport returns. It prevents the SDK from retrying calls of a dead
-// client.
+// diedError keeps the SDK from retrying calls of a dead client.
 type diedError struct{}
 
 func (diedError) Error() string { return ErrDied.Error() }
@@ -87,11 +80,11 @@ type InjectorFunc func(call Call) Fault
 // Inject calls the function.
 func (f InjectorFunc) Inject(call Call) Fault { return f(call) }
 
-// String returns a fixed text, since a function has no name.
+// String returns a fixed text.
 func (f InjectorFunc) String() string { return "(func)" }
 
-// Always injects a fault into every call. If the fault is also an [Injector], such as [Inside], it chooses
-// the calls to which it applies. Modes and cuts need no Always.
+// Always injects a fault into every call, or those that a fault which is also an [Injector], such as [Inside], chooses. Modes and cuts need no
+// Always.
 func Always(fault Fault) Injector { return always{fault} }
 
 type always struct{ fault Fault }
@@ -105,7 +98,6 @@ func (a always) Inject(call Call) Fault {
 
 func (a always) String() string { return a.fault.String() }
 
-// narrowed passes to next the calls for which passes returns true.
 type narrowed struct {
 	name   string
 	passes func(Call) bool
@@ -121,8 +113,7 @@ func (n narrowed) Inject(call Call) Fault {
 
 func (n narrowed) String() string { return "(" + n.name + " " + n.next.String() + ")" }
 
-// OnIndex passes to next the call that reaches OnIndex after i others; i = 0 is the first call. If OnIndex is
-// used alone, this is the call whose Index is i; inside [On], OnIndex counts only the calls of that kind.
+// OnIndex passes to next the call that reaches it after i others: by itself the call with Index i, inside [On] the one after i of that kind.
 func OnIndex(i int, next Injector) Injector {
 	var seen atomic.Int64
 	return narrowed{fmt.Sprintf("OnIndex %d", i), func(Call) bool { return seen.Add(1)-1 == int64(i) }, next}
@@ -133,17 +124,16 @@ func On(kind Kind, next Injector) Injector {
 	return narrowed{fmt.Sprintf("On %s", kind), func(call Call) bool { return call.Kind == kind }, next}
 }
 
-// If passes to next the calls that the predicate accepts, such as those that write ([Call.Writes]).
+// If passes to next the calls that the predicate accepts, such as [Call.Writes].
 func If(predicate func(Call) bool, next Injector) Injector {
 	return narrowed{"If func", predicate, next}
 }
 
-// Randomly passes a random part of the calls to next: rate 0.1 is one call in ten. The same seed chooses the same
-// calls, by their order.
+// Randomly passes a random part of the calls to next: rate 0.1 is one in ten. The same seed chooses the same calls, by their order.
 func Randomly(rate float64, seed uint64, next Injector) Injector {
 	var seen atomic.Uint64
 	return narrowed{fmt.Sprintf("Randomly %g seed %d", rate, seed), func(Call) bool {
-		// Use a new generator for each call, so that the choice depends only on the seed and the call's number.
+		// A new generator makes the choice depend only on the seed and the call's number.
 		return rand.New(rand.NewPCG(seed, seen.Add(1))).Float64() < rate
 	}, next}
 }
@@ -170,15 +160,14 @@ func (t *times) Inject(call Call) Fault {
 	}
 	fault := t.next.Inject(call)
 	if fault != nil && t.left.Add(-1) < 0 {
-		return nil // two clients share this injector, and the other client has used the last fault
+		return nil // two clients share this injector, and the other has used the last fault
 	}
 	return fault
 }
 
 func (t *times) String() string { return fmt.Sprintf("(Times %d %s)", t.n, t.next) }
 
-// First asks the injectors one after another until one has a fault for the call. The remaining injectors do
-// not see or count the call.
+// First returns the first fault of any injector. Later injectors do not see or count the call.
 func First(injectors ...Injector) Injector { return first(injectors) }
 
 type first []Injector
@@ -200,13 +189,13 @@ func (f first) String() string {
 	return "(First " + strings.Join(names, " ") + ")"
 }
 
-// Toggle is an [Injector] that passes calls to another one while it is on. It is safe for concurrent use.
+// Toggle is an [Injector] that passes calls on while it is on. It is safe for concurrent use.
 type Toggle struct {
 	on   atomic.Bool
 	next Injector
 }
 
-// NewToggle returns a toggle in front of next. It is off.
+// NewToggle returns a toggle in front of next, which is off.
 func NewToggle(next Injector) *Toggle { return &Toggle{next: next} }
 
 // Set switches the toggle on or off.
@@ -229,9 +218,8 @@ func (t *Toggle) String() string {
 	return fmt.Sprintf("(Toggle %s %s)", state, t.next)
 }
 
-// Faults is a policy.Transporter that injects faults into the calls of one client, in front of another transport: set
-// it as ClientOptions.Transport. Calls without a fault pass through unchanged; of these, it reads only the body of a transaction, which
-// names the table. It is safe for concurrent use.
+// Faults is a policy.Transporter (ClientOptions.Transport) that injects faults into the calls of one client. Other calls pass unchanged; of these,
+// it reads only the body of a transaction, which names the table. It is safe for concurrent use.
 type Faults struct {
 	inner    policy.Transporter
 	injector Injector
@@ -245,17 +233,17 @@ type Faults struct {
 	atDeath []context.CancelCauseFunc
 }
 
-// Met is an injected fault with the call that met it.
+// Met is an injected fault with its call.
 type Met struct {
 	Call  Call
 	Fault Fault
 }
 
-// String names fault and call: "LostAnswer at call 3: PutMessage intents".
+// String says, for example, "LostAnswer at call 3: PutMessage intents".
 func (m Met) String() string { return fmt.Sprintf("%v at %v", m.Fault, m.Call) }
 
-// NewFaults puts an injector in front of a transport. A nil inner means http.DefaultClient; a nil injector injects
-// nothing. [Service.Faulty] does so for all clients of a service.
+// NewFaults puts an injector in front of a transport; nil is http.DefaultClient, and no faults. [Service.Faulty] does so for all clients of a
+// service.
 func NewFaults(inner policy.Transporter, injector Injector) *Faults {
 	if inner == nil {
 		inner = http.DefaultClient
@@ -266,7 +254,7 @@ func NewFaults(inner policy.Transporter, injector Injector) *Faults {
 	return &Faults{inner: inner, injector: injector}
 }
 
-// Do implements policy.Transporter: it injects a fault into the call, or passes it on.
+// Do implements policy.Transporter.
 func (f *Faults) Do(req *http.Request) (*http.Response, error) {
 	call, req, err := f.locate.call(req)
 	if err != nil {
@@ -293,7 +281,6 @@ func (f *Faults) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// begin numbers a call and asks the injector for a fault.
 func (f *Faults) begin(call *Call) (fault Fault, dead bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -321,8 +308,7 @@ func (f *Faults) markDead(err error) bool {
 	return f.dead
 }
 
-// Context returns a context that ends when the client dies, with [ErrDied] as its cause: timers and polling
-// loops of a dead process must not continue.
+// Context returns a context that ends when the client dies, with the cause [ErrDied], for timers and polling loops.
 func (f *Faults) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	f.mu.Lock()
@@ -335,7 +321,7 @@ func (f *Faults) Context(parent context.Context) (context.Context, context.Cance
 	return ctx, func() { cancel(nil) }
 }
 
-// Calls returns the calls so far, in their order, without those made after the client's death, which are not sent.
+// Calls returns the calls in their order, without those after the client's death, which are not sent.
 func (f *Faults) Calls() []Call {
 	f.mu.Lock()
 	defer f.mu.Unlock()

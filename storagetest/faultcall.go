@@ -9,20 +9,17 @@ import (
 	"strings"
 )
 
-// locator determines the service of a request. The zero value uses only the request itself; with known
-// endpoints, the result is certain.
+// locator determines the service of a request: with known endpoints certainly, else from the request itself.
 type locator struct {
 	endpoints []located
 }
 
-// located is the address of one service.
 type located struct {
 	service StorageService
 	host    string
-	path    string // beginning of the path, with the account's name if the path contains it
+	path    string // begins with the account's name if the path contains it
 }
 
-// newLocator makes a locator that knows the endpoints of s.
 func newLocator(s *Service) locator {
 	var l locator
 	for service, endpoint := range map[StorageService]string{
@@ -35,7 +32,6 @@ func newLocator(s *Service) locator {
 	return l
 }
 
-// find returns the request's service, and the path within it.
 func (l locator) find(req *http.Request) (StorageService, string) {
 	path := req.URL.Path
 	for _, e := range l.endpoints {
@@ -44,7 +40,7 @@ func (l locator) find(req *http.Request) (StorageService, string) {
 			return e.service, strings.TrimPrefix(rest, "/")
 		}
 	}
-	// The host of an emulator's address is an IP address or localhost, and the path begins with the account.
+	// An emulator's host is an IP address or localhost, and its path begins with the account.
 	path = strings.TrimPrefix(path, "/")
 	host := req.URL.Hostname()
 	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
@@ -53,8 +49,7 @@ func (l locator) find(req *http.Request) (StorageService, string) {
 	return byHeaders(req, host, path), path
 }
 
-// byHeaders determines the service by the host name, the SDK in the User-Agent, or headers and paths that only one
-// service has.
+// byHeaders uses the host name, the User-Agent, or headers and paths that only one service has.
 func byHeaders(req *http.Request, host, path string) StorageService {
 	for _, service := range []StorageService{TableService, QueueService, BlobService} {
 		if strings.Contains(host, "."+string(service)+".") {
@@ -81,8 +76,7 @@ func byHeaders(req *http.Request, host, path string) StorageService {
 	return ""
 }
 
-// header returns a request's header of that name. The SDKs do not write all headers in the canonical form that
-// http.Header.Get looks for.
+// header also finds headers that the SDKs do not write in canonical form.
 func header(req *http.Request, name string) string {
 	for key, values := range req.Header {
 		if len(values) > 0 && strings.EqualFold(key, name) {
@@ -92,8 +86,7 @@ func header(req *http.Request, name string) string {
 	return ""
 }
 
-// call describes a request. Send the returned request in place of the given one: call reads the body of a batch,
-// which names the table.
+// call describes a request. Send the returned request instead: call reads the body of a batch.
 func (l locator) call(req *http.Request) (Call, *http.Request, error) {
 	c := describe(l, req)
 	if c.Kind != Batch {
@@ -107,7 +100,7 @@ func (l locator) call(req *http.Request) (Call, *http.Request, error) {
 	return c, req, nil
 }
 
-// describe does what call does, without reading the body.
+// describe is call without reading the body.
 func describe(l locator, req *http.Request) Call {
 	c := Call{Method: req.Method, Kind: Other}
 	c.Service, c.Path = l.find(req)
@@ -181,7 +174,7 @@ func (c *Call) describeBlob(req *http.Request) {
 	}
 }
 
-// readBody reads a request's body, and returns a request that still has its body.
+// readBody returns the body, and a request that still has it.
 func readBody(req *http.Request) ([]byte, *http.Request, error) {
 	if req.Body == nil {
 		return nil, req, nil
@@ -196,8 +189,7 @@ func readBody(req *http.Request) ([]byte, *http.Request, error) {
 	return body, &again, nil
 }
 
-// batchTable returns the table of the first operation in a batch's body: the last segment of its address, without the
-// keys.
+// batchTable returns the table of a batch's first operation: the last segment of its address, without the keys.
 func batchTable(body []byte) string {
 	for line := range bytes.Lines(body) {
 		rest, ok := bytes.CutSuffix(bytes.TrimSpace(line), []byte(" HTTP/1.1"))
@@ -205,7 +197,7 @@ func batchTable(body []byte) string {
 		if !ok || !found {
 			continue
 		}
-		// Keys can hold any character of a path except a slash, so remove them first.
+		// Keys can hold any character but a slash: remove them first.
 		address, _, _ = bytes.Cut(address, []byte("("))
 		address, _, _ = bytes.Cut(address, []byte("?"))
 		return string(address[bytes.LastIndexByte(address, '/')+1:])
@@ -226,8 +218,7 @@ const (
 // Kind is the operation that a call requests.
 type Kind string
 
-// Kinds of calls to the table service. A Batch is an entity group transaction. ReplaceEntity and MergeEntity without
-// a condition also insert.
+// Kinds of calls to the table service. Batch is an entity group transaction. ReplaceEntity and MergeEntity without a condition also insert.
 const (
 	CreateTable   Kind = "CreateTable"
 	DeleteTable   Kind = "DeleteTable"
@@ -280,11 +271,10 @@ const (
 	DeleteBlob             Kind = "DeleteBlob"
 )
 
-// Other is any call of another kind: service properties, tags, tiers, snapshots.
+// Other is any other kind: service properties, tags, tiers, snapshots.
 const Other Kind = "Other"
 
-// route distinguishes a kind of call from the others of its service: by method, shape of the path, and comp
-// parameter.
+// route tells a kind of call by method, shape of the path, and comp parameter.
 type route struct {
 	method, shape, comp string
 }

@@ -18,26 +18,23 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Mode is one of the ways in which a call fails. It is a [Fault], and an [Injector] that injects itself into every
-// call.
+// Mode is a way in which a call fails: a [Fault], and an [Injector] of itself into every call.
 type Mode uint8
 
 const (
-	// NotSent refuses the connection, so the service certainly never received the call.
+	// NotSent refuses the connection: the service never received the call.
 	NotSent Mode = iota + 1
-	// LostAnswer resets the connection after the service has carried out the call, before the response arrives.
+	// LostAnswer resets the connection after the service has carried out the call.
 	LostAnswer
-	// Applied500 answers 500 InternalError, although the service has carried out the call.
+	// Applied500 answers 500 InternalError after the service has carried out the call.
 	Applied500
 	// Before500 answers 500 InternalError, and the service does nothing.
 	Before500
 	// Throttled answers 503 ServerBusy, and the service does nothing.
 	Throttled
-	// DiesBefore ends the client's process before it sends the call. This call and all later ones of the client
-	// fail.
+	// DiesBefore ends the client's process before it sends the call; all later calls fail, too.
 	DiesBefore
-	// DiesAfter ends the client's process after the service has carried out the call. This call and all later ones
-	// of the client fail.
+	// DiesAfter ends the client's process after the service has carried out the call; all later calls fail, too.
 	DiesAfter
 )
 
@@ -95,29 +92,26 @@ func (m Mode) Meet(call Call, req *http.Request, send Send) (*http.Response, err
 
 const internalErrorText = "Server encountered an internal error. Please try again after some time."
 
-// transportError wraps err as http.Client does, with the call's address but without its signature, since
-// tests log the error.
+// transportError wraps err as http.Client does, without the signature in the address, since tests log it.
 func transportError(req *http.Request, err error) error {
 	verb := req.Method[:1] + strings.ToLower(req.Method[1:])
 	return &url.Error{Op: verb, URL: wire.RedactText(req.URL.String()), Err: err}
 }
 
-// closeBody closes the body of a request that is not sent, as a transport must.
+// closeBody is a duty of a transport that does not send a request.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		req.Body.Close()
 	}
 }
 
-// discard reads a response to its end and returns the connection to the pool. After it the service has finished the call, as a
-// fault such as LostAnswer promises.
+// discard reads a response to its end: then the service has finished the call, as LostAnswer promises, and the connection is free.
 func discard(resp *http.Response) {
 	io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
 }
 
-// Before returns a fault that calls do first, for example to make a concurrent write, and then sends the call
-// unchanged. Its String method returns "Before " and name.
+// Before returns a fault that calls do, for example for a concurrent write, and then sends the call unchanged. Its String is "Before " and name.
 func Before(name string, do func()) Fault {
 	return aside{"Before " + name, func(send Send) (*http.Response, error) {
 		do()
@@ -125,7 +119,7 @@ func Before(name string, do func()) Fault {
 	}}
 }
 
-// After returns a fault that calls do after the service has answered, and then returns the response.
+// After returns a fault that calls do when the service has answered.
 func After(name string, do func()) Fault {
 	return aside{"After " + name, func(send Send) (*http.Response, error) {
 		resp, err := send()
@@ -134,7 +128,6 @@ func After(name string, do func()) Fault {
 	}}
 }
 
-// aside is a fault that does not change the call.
 type aside struct {
 	name string
 	meet func(send Send) (*http.Response, error)
@@ -144,16 +137,16 @@ func (a aside) String() string { return a.name }
 
 func (a aside) Meet(_ Call, _ *http.Request, send Send) (*http.Response, error) { return a.meet(send) }
 
-// Refusal is a fault in which the service refuses a call with a status and an error code, such as 409 BlobArchived, and does nothing else.
-// It is also an [Injector], which injects itself into every call.
+// Refusal is a fault in which the service only refuses a call with a status and a code, such as 409 BlobArchived; also an [Injector] of itself into
+// every call.
 type Refusal struct {
 	// Status is the response's status.
 	Status int
-	// Code is the error code; with an empty code, the response has none, as that of a gateway.
+	// Code is the error code; "" for none, as of a gateway.
 	Code string
 }
 
-// String names status and code: "Refusal(409 BlobArchived)".
+// String says, for example, "Refusal(409 BlobArchived)".
 func (r Refusal) String() string {
 	return "Refusal(" + strings.TrimSpace(strconv.Itoa(r.Status)+" "+r.Code) + ")"
 }
@@ -173,7 +166,7 @@ func (r Refusal) Meet(call Call, req *http.Request, _ Send) (*http.Response, err
 	return resp, nil
 }
 
-// errorAnswer makes an error response in the form of the service that the call is for.
+// errorAnswer has the form of the call's service.
 func errorAnswer(call Call, req *http.Request, status int, code, message string) *http.Response {
 	id := fmt.Sprintf("00000000-0000-4000-8000-%012x", call.Index)
 	text := message + "\nRequestId:" + id + "\nTime:" + time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z")
@@ -181,7 +174,7 @@ func errorAnswer(call Call, req *http.Request, status int, code, message string)
 	var body string
 	if call.Service == TableService {
 		h.Set("Content-Type", "application/json;odata=minimalmetadata;streaming=true;charset=utf-8")
-		value, _ := json.Marshal(text) // a string always marshals
+		value, _ := json.Marshal(text)
 		body = `{"odata.error":{"code":"` + code + `","message":{"lang":"en-US","value":` + string(value) + `}}}`
 	} else {
 		h.Set("Content-Type", "application/xml")
@@ -201,8 +194,8 @@ func errorAnswer(call Call, req *http.Request, status int, code, message string)
 	}
 }
 
-// Cut is a fault in which the service carries out the call, but the client receives only the beginning of the response body. It is
-// also an [Injector], which injects the cut into every call.
+// Cut is a fault in which the service carries out the call, and the client gets only the beginning of the response body; also an [Injector] of
+// itself into every call.
 type Cut struct {
 	silent   bool
 	relative bool
@@ -210,15 +203,15 @@ type Cut struct {
 	fraction float64
 }
 
-// CutAnswer ends the response body after n bytes, at most all of them, with io.ErrUnexpectedEOF; a negative n counts
-// from the end. If the response has no body, the call fails with that error.
+// CutAnswer ends the response body after n bytes, at most all of them, with io.ErrUnexpectedEOF; a negative n counts from the end. Without a body,
+// the call fails with that error.
 func CutAnswer(n int64) Cut { return Cut{at: n} }
 
 // CutAnswerAt is [CutAnswer] after a part of the body: 0.5 is half of it.
 func CutAnswerAt(fraction float64) Cut { return Cut{relative: true, fraction: fraction} }
 
-// CutSilently ends the response body after n bytes as if it were complete, as a proxy between client and service can
-// do; a negative n counts from the end. A body of at most n bytes is not changed.
+// CutSilently ends the response body after n bytes as if it were complete, as a proxy can do; a negative n counts from the end. A body of at most n
+// bytes is not changed.
 func CutSilently(n int64) Cut { return Cut{silent: true, at: n} }
 
 // CutSilentlyAt is [CutSilently] after a part of the body: 0.5 is half of it.
@@ -277,8 +270,8 @@ func (c Cut) Meet(_ Call, req *http.Request, send Send) (*http.Response, error) 
 	return resp, nil
 }
 
-// position returns the number of bytes to let through, and whether the body's length is known. It reads the
-// body only if the length is needed and no header has it, since a body can be too large for memory.
+// position returns how many bytes to let through, and whether the body's length is known. It reads the body, which can be too large for memory,
+// only if it needs the length and no header has it.
 func (c Cut) position(resp *http.Response) (at int64, known bool, err error) {
 	if (c.relative || c.at < 0) && resp.ContentLength < 0 {
 		body, err := io.ReadAll(resp.Body)
@@ -300,33 +293,30 @@ func (c Cut) position(resp *http.Response) (at int64, known bool, err error) {
 	return max(at, 0), length >= 0, nil
 }
 
-// bodyless reports whether a response certainly has no body.
 func bodyless(resp *http.Response, req *http.Request) bool {
 	return req.Method == http.MethodHead || resp.ContentLength == 0 ||
 		resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
 }
 
-// brokenOff is a reader that stands for the rest of a body whose connection was reset.
+// brokenOff stands for the rest of a body after a reset.
 type brokenOff struct{}
 
 func (brokenOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// Inside is a failure of an entity group transaction that Azure reports inside its response: the response has status
-// 202, and its one part says that the service is too busy (503, 429) or ran out of time (500), often without an error
-// code. Inside is also an [Injector], which injects itself into every call of kind [Batch].
+// Inside is a failure of an entity group transaction that Azure reports inside a response with status 202: too busy (503, 429) or out of time
+// (500), often without an error code. It is also an [Injector] of itself into every call of kind [Batch].
 //
-// Azure sends 429, and 503 with code ServerBusy, before it applies anything. So a test that combines one of
-// these with Applied tests a case that never occurs on the service.
+// Azure sends 429, and 503 with code ServerBusy, only before it applies anything: with Applied, these never occur on the service.
 type Inside struct {
 	// Status is the part's status.
 	Status int
-	// Code is the part's error code; it may be empty.
+	// Code may be empty.
 	Code string
 	// Applied makes the service apply the transaction first.
 	Applied bool
 }
 
-// String names status and code: "Inside(503 ServerBusy)", "Inside(500 applied)".
+// String says, for example, "Inside(503 ServerBusy)", "Inside(500 applied)".
 func (f Inside) String() string {
 	text := strconv.Itoa(f.Status)
 	if f.Code != "" {
@@ -363,7 +353,7 @@ func (f Inside) Meet(call Call, req *http.Request, send Send) (*http.Response, e
 	return f.answer(call, req)
 }
 
-// answer makes the response to a transaction that contains the failure: a multipart body in a multipart body.
+// answer is a multipart body in a multipart body.
 func (f Inside) answer(call Call, req *http.Request) (*http.Response, error) {
 	resp := errorAnswer(call, req, f.Status, f.Code, insideText(f.Status))
 	refusal, err := io.ReadAll(resp.Body)

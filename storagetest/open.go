@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// ServiceVariable is the environment variable that chooses the service of [Open]: "simulator", or "azurite" (the
-// default).
+// ServiceVariable chooses the service of [Open]: "simulator", or "azurite" (the default).
 const ServiceVariable = "STORAGETEST_SERVICE"
 
-// Open returns the service on which a whole test suite runs: Azurite or, with STORAGETEST_SERVICE=simulator, a simulator that all
-// tests of this test binary share and that needs neither Node nor a network.
+// Open returns the service of a whole test suite: Azurite or, with STORAGETEST_SERVICE=simulator, a simulator that all tests of this binary share.
 func Open(t testing.TB) *Service {
 	t.Helper()
 	simulated, err := Simulated()
@@ -33,7 +31,7 @@ func Open(t testing.TB) *Service {
 	return s
 }
 
-// OpenShared is [Open] for code that has no testing.TB. It ignores AZURE_STORAGE_CONNECTION_STRING, as [Shared] does.
+// OpenShared is [Open] without a testing.TB. It ignores AZURE_STORAGE_CONNECTION_STRING, as [Shared] does.
 func OpenShared() (*Service, error) {
 	simulated, err := Simulated()
 	switch {
@@ -45,8 +43,8 @@ func OpenShared() (*Service, error) {
 	return Shared()
 }
 
-// Simulated reports whether STORAGETEST_SERVICE asks for the simulator. Any other value than "simulator",
-// "azurite" and "" is an error, so that a suite never runs on another service than the requested one.
+// Simulated reports whether STORAGETEST_SERVICE asks for the simulator. An unknown value is an error, so that a suite never runs on another service
+// than requested.
 func Simulated() (bool, error) {
 	switch value := os.Getenv(ServiceVariable); value {
 	case "", "azurite":
@@ -58,8 +56,8 @@ func Simulated() (bool, error) {
 	}
 }
 
-// AzuriteOnly skips the rest of a test if STORAGETEST_SERVICE asks for the simulator. It is for tests of Azurite's own behaviour, and for those that kill processes. All
-// other tests call Open.
+// AzuriteOnly skips a test if STORAGETEST_SERVICE asks for the simulator: for Azurite's own behaviour, and for tests that kill processes. All
+// others call Open.
 func AzuriteOnly(t testing.TB) {
 	t.Helper()
 	simulated, err := Simulated()
@@ -71,12 +69,11 @@ func AzuriteOnly(t testing.TB) {
 	}
 }
 
-// ConnectionStringVariable is the environment variable that names an account to test on in place of Azurite.
+// ConnectionStringVariable names an account to test on in place of Azurite.
 const ConnectionStringVariable = "AZURE_STORAGE_CONNECTION_STRING"
 
-// Azurite returns a service for tests: the account of AZURE_STORAGE_CONNECTION_STRING if that is set, else an
-// Azurite that all tests of this test binary share and that ends with it. If neither is available, it fails
-// the test with a message that says what to install; it never skips a test.
+// Azurite returns the account of AZURE_STORAGE_CONNECTION_STRING, if that is set, else an Azurite that all tests of this binary share. If neither
+// is available, it fails the test with a message that says what to install; it never skips a test.
 func Azurite(t testing.TB) *Service {
 	t.Helper()
 	if cs := os.Getenv(ConnectionStringVariable); cs != "" {
@@ -96,9 +93,8 @@ func Azurite(t testing.TB) *Service {
 	return server.service
 }
 
-// Shared returns the Azurite that Azurite(t) gives to the tests of this test binary, for code that has no
-// testing.TB: Example functions and TestMain. It ignores AZURE_STORAGE_CONNECTION_STRING, since nothing would
-// delete their resources from an account.
+// Shared returns the Azurite of this test binary without a testing.TB, for Example functions and TestMain. It ignores
+// AZURE_STORAGE_CONNECTION_STRING: nothing would delete their resources from an account.
 func Shared() (*Service, error) {
 	server, err := shared.get(nil)
 	if err != nil {
@@ -107,8 +103,7 @@ func Shared() (*Service, error) {
 	return server.service, nil
 }
 
-// shared holds the process's Azurite. It is the only variable of the package: it must live as long as the
-// test binary, and the package needs no TestMain.
+// shared holds the process's Azurite. It is the only variable of the package: it must live as long as the test binary, without a TestMain.
 var shared sharedServices
 
 type sharedServices struct {
@@ -121,11 +116,10 @@ type sharedServices struct {
 	simulatorErr  error
 }
 
-// get starts the process's Azurite on the first call. If the start fails, it returns the same error to all
-// later calls, since further attempts would only cost time.
+// get starts Azurite on the first call. All later calls get the error of a failed start, since further attempts would only cost time.
 func (s *sharedServices) get(progress func(message string)) (*AzuriteServer, error) {
 	s.once.Do(func() {
-		// Do not use t.Context(): the server outlives the test that happens to start it.
+		// Not t.Context(): the server outlives the test that starts it.
 		s.server, s.err = StartAzurite(context.Background(), &AzuriteOptions{Progress: progress})
 	})
 	return s.server, s.err
@@ -136,8 +130,7 @@ func (s *sharedServices) getSimulator() (*Service, error) {
 	return s.simulator, s.simulatorErr
 }
 
-// dialAll connects to each of the three services once, so that a test that starts after Azurite has died
-// fails at once and not only after the client's retries.
+// dialAll fails a test at once if Azurite has died, and not only after the client's retries.
 func dialAll(s *Service) error {
 	for _, endpoint := range []string{s.TableEndpoint, s.QueueEndpoint, s.BlobEndpoint} {
 		u, err := url.Parse(endpoint)

@@ -4,5 +4,5 @@ package storagetest
 
 import "os/exec"
 
-// detach does nothing here: Ctrl-C ends Azurite together with the program.
+// detach does nothing: Ctrl-C ends Azurite together with the program.
 func detach(*exec.Cmd) {}

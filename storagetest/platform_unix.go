@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// detach puts the command in a process group of its own: Ctrl-C at a terminal then does not reach Azurite,
-// which the program may still need during its own shutdown.
+// detach keeps Ctrl-C from Azurite, which the program may need for its own shutdown, by a process group.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

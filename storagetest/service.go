@@ -21,49 +21,43 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 )
 
-// Service is a storage service to test against. Its fields are what a client needs to connect; its methods return
-// unique names for tables, queues and containers, so that tests do not interfere.
-//
-// Printing a Service shows its endpoints only: the connection string and the key stay out of test logs.
+// Service is a storage service to test against: what a client needs to connect, and unique names, so that tests do not interfere. Printing it shows
+// no connection string or key.
 type Service struct {
-	// ConnectionString is for the table, queue and blob services, with the account's key or a shared access
-	// signature.
+	// ConnectionString is for all three services, with the account's key or a shared access signature.
 	ConnectionString string
-	// AccountName is empty if the connection string holds a shared access signature and no account.
+	// AccountName is empty for a shared access signature without an account.
 	AccountName string
-	// AccountKey is empty if the connection string holds a shared access signature.
+	// AccountKey is empty for a shared access signature.
 	AccountKey string
 
-	// TableEndpoint, QueueEndpoint and BlobEndpoint are the services' addresses, without a trailing slash. An
-	// address that the connection string does not contain is empty.
+	// TableEndpoint, QueueEndpoint and BlobEndpoint have no trailing slash, and are empty if the connection string lacks them.
 	TableEndpoint, QueueEndpoint, BlobEndpoint string
 
-	// ClientOptions are the options with which to make clients: they contain the transport to the simulator,
-	// the transport that enforces Azure's rules in front of Azurite ([Strict]), or faults. A client without
-	// them reaches Azurite without these rules, and cannot reach the simulator.
+	// ClientOptions are for clients: they have the transport to the simulator, Azure's rules in front of Azurite ([Strict]), or faults. Without
+	// them a client reaches Azurite without these rules, and no simulator.
 	ClientOptions azcore.ClientOptions
 
 	// Clock is the simulator's time; nil for every other service.
 	Clock *Clock
 
 	sim *simulator.Simulator
-	// keep is set for an account that outlives the tests: resources named by a test are deleted when the test ends.
+	// keep is set for an account that outlives the tests: their resources are then deleted.
 	keep bool
 }
 
 // String names the service by its table endpoint, without secrets.
 func (s *Service) String() string { return "storage service at " + s.TableEndpoint }
 
-// GoString returns the text of String, so that %#v shows no secret either.
+// GoString is String, so that %#v shows no secret either.
 func (s *Service) GoString() string { return s.String() }
 
-// The account that every Azurite knows, as published in its documentation; its key is public.
+// The account of every Azurite; its key is public.
 const (
 	azuriteAccount = "devstoreaccount1"
 	azuriteKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// newAzuriteService describes an Azurite whose three services listen at the given base addresses.
 func newAzuriteService(a addresses) *Service {
 	s := &Service{
 		AccountName:   azuriteAccount,
@@ -77,14 +71,12 @@ func newAzuriteService(a addresses) *Service {
 	return s
 }
 
-// setConnectionString writes the connection string of a service whose other fields are set.
 func (s *Service) setConnectionString() {
 	s.ConnectionString = "DefaultEndpointsProtocol=http;AccountName=" + s.AccountName + ";AccountKey=" + s.AccountKey +
 		";BlobEndpoint=" + s.BlobEndpoint + ";QueueEndpoint=" + s.QueueEndpoint + ";TableEndpoint=" + s.TableEndpoint + ";"
 }
 
-// newAccountService describes the account of a connection string. Its errors name the setting that is wrong and never
-// a value, since the string holds a key.
+// newAccountService names in its errors the wrong setting and never a value, since the string holds a key.
 func newAccountService(connectionString string) (*Service, error) {
 	settings := map[string]string{}
 	for part := range strings.SplitSeq(connectionString, ";") {
@@ -122,7 +114,7 @@ func newAccountService(connectionString string) (*Service, error) {
 	return s, nil
 }
 
-// endpoint returns the address of a service: from the settings, or derived from the account's name.
+// endpoint is in the settings, or derived from the account's name.
 func endpoint(settings map[string]string, name, service string) string {
 	if e := settings[name]; e != "" {
 		return strings.TrimRight(e, "/")
@@ -134,8 +126,7 @@ func endpoint(settings map[string]string, name, service string) string {
 		cmp.Or(settings["EndpointSuffix"], "core.windows.net"))
 }
 
-// WithTransport returns the same service with another transport in its ClientOptions: the one that wrap
-// returns for inner, the service's own transport.
+// WithTransport returns the same service with the transport that wrap returns for the present one.
 func (s *Service) WithTransport(wrap func(inner policy.Transporter) policy.Transporter) *Service {
 	inner := s.ClientOptions.Transport
 	if inner == nil {
@@ -146,8 +137,8 @@ func (s *Service) WithTransport(wrap func(inner policy.Transporter) policy.Trans
 	return &wrapped
 }
 
-// Faulty returns the same service for one client process whose calls meet the injector's faults, and a record of these calls. Clients
-// made from s itself meet no faults, so a test can write through the faulty service and read through s:
+// Faulty returns the same service for one client process whose calls meet the injector's faults, and a record of these calls. Clients of s itself
+// meet none, so a test can write through the faulty service and read through s:
 //
 //	faulty, calls := s.Faulty(storagetest.OnIndex(1, storagetest.LostAnswer))
 func (s *Service) Faulty(injector Injector) (*Service, *Faults) {
@@ -168,8 +159,7 @@ func (s *Service) Faulty(injector Injector) (*Service, *Faults) {
 	return faulty, faults
 }
 
-// WithRetries returns the same service with ClientOptions under which the SDK repeats each failed request up to n times, almost at
-// once; with n = 0, never.
+// WithRetries returns the same service, where the SDK repeats a failed request up to n times, almost at once; 0 is never.
 func (s *Service) WithRetries(n int32) *Service {
 	again := *s
 	again.ClientOptions.Retry = policy.RetryOptions{MaxRetries: -1}
@@ -179,20 +169,17 @@ func (s *Service) WithRetries(n int32) *Service {
 	return &again
 }
 
-// CallNamer returns a function for transports and policies of your own: it names the call that a request
-// makes. Send the request that the function returns in place of the given one, since it reads the body of a
-// transaction to find the table.
+// CallNamer returns a function for your own transports and policies, which names the call of a request. Send the request that it returns, since it
+// reads the body of a transaction.
 func (s *Service) CallNamer() func(req *http.Request) (Call, *http.Request, error) {
 	return newLocator(s).call
 }
 
-// maxName limits the names that this package makes. Tables, queues and containers allow 63 characters; the
-// remaining characters are for derived names, such as the name of a poison queue.
+// maxName leaves room, of the 63 characters allowed, for derived names such as that of a poison queue.
 const maxName = 50
 
-// TableName returns a table name that begins with the test's name. It has at most 50 letters and digits, and
-// no other call returns it, in this process or another. The table is not created. On an account of
-// AZURE_STORAGE_CONNECTION_STRING, a table of this name is deleted when the test ends.
+// TableName returns a unique table name of at most 50 letters and digits that begins with the test's name; it creates no table. On an account of
+// AZURE_STORAGE_CONNECTION_STRING, such a table is deleted when the test ends.
 func (s *Service) TableName(t testing.TB) string {
 	t.Helper()
 	name := uniqueName(t.Name())
@@ -207,7 +194,7 @@ func (s *Service) TableName(t testing.TB) string {
 	return name
 }
 
-// QueueName returns a name for a queue, as [Service.TableName] does for a table, in lower case as queues require.
+// QueueName is [Service.TableName] for a queue, in lower case.
 func (s *Service) QueueName(t testing.TB) string {
 	t.Helper()
 	name := strings.ToLower(uniqueName(t.Name()))
@@ -222,7 +209,7 @@ func (s *Service) QueueName(t testing.TB) string {
 	return name
 }
 
-// ContainerName returns a name for a blob container, as [Service.TableName] does for a table, in lower case as containers require.
+// ContainerName is [Service.TableName] for a blob container, in lower case.
 func (s *Service) ContainerName(t testing.TB) string {
 	t.Helper()
 	name := strings.ToLower(uniqueName(t.Name()))
@@ -237,18 +224,17 @@ func (s *Service) ContainerName(t testing.TB) string {
 	return name
 }
 
-// uniqueName joins the letters and digits of name, cut to fit, and 64 random bits. It does not use a counter,
-// because two test binaries can share an account, and the name of a deleted table stays taken for a while.
+// uniqueName adds 64 random bits, not a counter: test binaries can share an account, where the name of a deleted table stays taken for a while.
 func uniqueName(name string) string {
 	var random [8]byte
-	rand.Read(random[:]) // never returns an error: it ends the program instead
+	rand.Read(random[:]) // never fails
 	suffix := hex.EncodeToString(random[:])
 
 	b := make([]byte, 0, maxName)
 	for _, c := range []byte(name) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 		if len(b) == 0 && !letter {
-			b = append(b, 'T') // a table's name starts with a letter
+			b = append(b, 'T') // as a table's name must
 		}
 		if letter || '0' <= c && c <= '9' {
 			b = append(b, c)
@@ -263,17 +249,15 @@ func uniqueName(name string) string {
 	return string(b) + suffix
 }
 
-// cleanupTime bounds the deletion of one table, queue or container.
 const cleanupTime = 30 * time.Second
 
-// deleteAtEnd calls del when the test ends, if the account outlives the test. A failed deletion is logged and does not fail the
-// test, which has finished its checks.
+// deleteAtEnd deletes on an account that outlives the test. A failure is only logged, since the test has finished its checks.
 func (s *Service) deleteAtEnd(t testing.TB, name string, del func(context.Context) error) {
 	if !s.keep {
-		return // this Azurite ends with the test binary, so there is nothing to delete
+		return // this Azurite ends with the test binary
 	}
 	t.Cleanup(func() {
-		// Do not use t.Context(), which is already cancelled when clean-up functions run.
+		// t.Context() is cancelled when clean-up functions run.
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 		defer cancel()
 		if reason := failure(del(ctx)); reason != "" {
@@ -282,8 +266,7 @@ func (s *Service) deleteAtEnd(t testing.TB, name string, del func(context.Contex
 	})
 }
 
-// failure returns why a deletion failed, or "" if it succeeded or there was nothing to delete. It does not
-// use the error's own text, which can contain an address with a shared access signature.
+// failure returns why a deletion failed, or "". It omits the error's text, which can contain a shared access signature.
 func failure(err error) string {
 	var answer *azcore.ResponseError
 	switch {

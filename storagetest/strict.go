@@ -15,14 +15,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/screen"
 )
 
-// Strict returns a transport that enforces Azure's rules in front of a table service that does not, such as
-// Azurite. It answers a request that Azure would refuse with Azure's error, without sending it to inner, and
-// passes all other requests on unchanged. A nil inner means http.DefaultClient.
+// Strict returns a transport that enforces Azure's rules in front of a table service such as Azurite: it answers a request that Azure would refuse
+// with Azure's error, without sending it to inner, and passes on all others. A nil inner means http.DefaultClient.
 //
-// It checks names, keys, property names, types, values and sizes, filters and $top, transactions, and the key range
-// of a shared access signature, and keeps a dropped table's name taken for 40 s. It does not see stored entities: it
-// checks only the properties that a merge sends, not the merged entity. A service of [Azurite] has Strict in its
-// ClientOptions.
+// It checks names, keys, property names, types, values and sizes, filters and $top, transactions, and the key range of a shared access signature,
+// and keeps a dropped table's name taken for 40 s. It does not see stored entities: of a merge, it checks only what is sent. The ClientOptions of
+// [Azurite] have it.
 func Strict(inner policy.Transporter) policy.Transporter {
 	if inner == nil {
 		inner = http.DefaultClient
@@ -36,19 +34,18 @@ type strict struct {
 	serial atomic.Uint64
 
 	mu      sync.Mutex
-	dropped map[string]time.Time // time of the drop, by the key that droppedKey returns
+	dropped map[string]time.Time // by the result of droppedKey
 }
 
 func newStrict(inner policy.Transporter, l locator) *strict {
 	return &strict{inner: inner, locate: l, dropped: map[string]time.Time{}}
 }
 
-// newHTTPClient returns a client that keeps enough idle connections for a test with many goroutines;
-// http.DefaultClient keeps only two.
+// newHTTPClient keeps more idle connections than the two of http.DefaultClient, for tests with many goroutines.
 func newHTTPClient() *http.Client {
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
-		return http.DefaultClient // the program has replaced http.DefaultTransport; use that
+		return http.DefaultClient // the program has replaced http.DefaultTransport
 	}
 	transport = transport.Clone()
 	transport.MaxIdleConnsPerHost = 64
@@ -95,19 +92,18 @@ func (s *strict) Do(req *http.Request) (*http.Response, error) {
 	return s.inner.Do(req)
 }
 
-// CloseIdleConnections closes the idle connections of the inner transport, as http.Client does, for tests
-// that look for leaked goroutines.
+// CloseIdleConnections does so for the inner transport, for tests that look for leaked goroutines.
 func (s *strict) CloseIdleConnections() {
 	if inner, ok := s.inner.(interface{ CloseIdleConnections() }); ok {
 		inner.CloseIdleConnections()
 	}
 }
 
-// beingDeleted reports whether the table that a request would create was dropped a short while ago.
+// beingDeleted reports whether the table to create was dropped a short while ago.
 func (s *strict) beingDeleted(req *http.Request, body []byte) bool {
 	var table struct{ TableName string }
 	if json.Unmarshal(bytes.TrimSpace(body), &table) != nil {
-		return false // the service itself refuses such a request
+		return false // the service itself refuses it
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +117,7 @@ func (s *strict) drop(req *http.Request, table string) {
 	s.dropped[droppedKey(req, table)] = time.Now()
 }
 
-// droppedKey identifies a table by account and name, since one transport may reach two accounts. Table names ignore
-// case.
+// droppedKey is account and name, since one transport may reach two accounts; table names ignore case.
 func droppedKey(req *http.Request, table string) string {
 	account, _, _ := strings.Cut(req.URL.Path, "/Tables")
 	return strings.ToLower(req.URL.Host + account + "/" + table)

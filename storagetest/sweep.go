@@ -16,73 +16,63 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/testrun"
 )
 
-// SweepCase is an operation in which a sweep makes every storage call fail, and the conditions that must hold
-// afterwards.
+// SweepCase is an operation whose storage calls a sweep makes fail, and what must hold afterwards.
 type SweepCase struct {
-	// Name is the sweep's name in the log (default: the test's name).
+	// Name is for the log (default: the test's name).
 	Name string
-	// World sets up one run, with its tables and their initial contents, and returns the functions that use
-	// them. It is called once for each point, with that point's own t, and once for the run without faults.
-	// Clients of s meet no faults.
+	// World sets up one run: once for each point, with its own t, and once without faults. Clients of s meet no faults.
 	World func(t testing.TB, s *Service) World
-	// Floor is the minimum number of points; set it to the number at the last check. With fewer points the test
-	// fails, because the operation makes fewer calls or the list has fewer faults than it was tested with.
+	// Floor is the minimum number of points: that of the last check. Fewer fail the test: the operation makes fewer calls, or there are fewer
+	// faults than were tested.
 	Floor int
-	// Every runs only every nth point, for sweeps that would take too long; 0 and 1 run all. Floor counts all points,
-	// run or not, and the log says how many were run. Choose a number that has no divisor in common with the number
-	// of points for one call: then every fault and every caller is tested.
+	// Every runs only every nth point; 0 and 1 run all. Floor counts all. Choose a number without a common divisor with the number of points for
+	// one call, so that every fault and every caller is tested.
 	Every int
-	// Service returns the service of a run; nil means a fresh [Simulator] for each. For Azurite, or an
-	// account, set it to func(t testing.TB) *Service { return Azurite(t) }.
+	// Service returns the service of a run (default a fresh [Simulator] for each). For Azurite, or an account: func(t testing.TB) *Service { return
+	// Azurite(t) }.
 	Service func(t testing.TB) *Service
-	// Faults are the faults to inject (default [SweepFaults]). The death of a process is not a fault here: choose it
-	// with Callers.
+	// Faults are the faults to inject (default [SweepFaults]). Callers choose the death of a process.
 	Faults []Fault
-	// Callers are the ways to continue after a fault (default: all of them).
+	// Callers are the ways to continue after a fault (default all).
 	Callers []Caller
 	// Timeout limits each call of a function of a World (default 30 s).
 	Timeout time.Duration
 }
 
-// World is the set-up of one run, as functions that share it. Each function must make its clients from the
-// Service that it gets.
+// World is the set-up of one run. Each function must make its clients from its Service.
 type World struct {
-	// Operate is the operation under test. The calls of its clients meet the fault. If the caller retries,
-	// Operate is called again with the same Service; after the process has died, with a new one.
+	// Operate is the operation under test, whose calls meet the fault. A retry has the same Service; after the process has died, a new one.
 	Operate func(ctx context.Context, s *Service) error
-	// Recover does the work that the system does by itself later, for example by running workers until their
-	// queues are empty. It may be nil.
+	// Recover does what the system does by itself later, such as running workers until their queues are empty; nil for nothing.
 	Recover func(ctx context.Context, s *Service) error
-	// Check returns an error if a condition that must hold after every run is violated, whatever result the
-	// operation has returned.
+	// Check returns an error if a condition that must hold after every run is violated, whatever the operation returned.
 	Check func(ctx context.Context, s *Service, end Ending) error
 }
 
-// Ending describes the end of a run for Check: what the caller of the operation knows.
+// Ending is what the caller of the operation knows at the end of a run.
 type Ending struct {
-	// Err is the error of the last call of the operation, or [ErrDied] if its process died before the call
-	// returned.
+	// Err is the error of the last call of the operation, or [ErrDied] if its process died before.
 	Err error
-	// Attempts is how often the caller called the operation.
+	// Attempts counts the calls of the operation.
 	Attempts int
-	// Point identifies the run; in the run without faults, Point.Fault is nil.
+	// Point is the run; without faults, Point.Fault is nil.
 	Point Point
 }
 
-// Succeeded reports whether the operation returned success to its caller.
+// Succeeded reports whether the operation returned success.
 func (e Ending) Succeeded() bool { return e.Err == nil }
 
 // Caller says how a run continues after the fault.
 type Caller uint8
 
 const (
-	// CallerGivesUp calls the operation once, whatever it returns.
+	// CallerGivesUp calls the operation once.
 	CallerGivesUp Caller = iota + 1
-	// CallerRetries calls the operation again in the same process after an error, five times at most.
+	// CallerRetries repeats it in the same process after an error, five times at most.
 	CallerRetries
-	// ProcessDies ends the process before or after the call, and no other process replaces it.
+	// ProcessDies ends the process before or after the call, without another in its place.
 	ProcessDies
-	// ProcessRestarts ends the process before or after the call, and a new process calls the operation again.
+	// ProcessRestarts ends the process before or after the call; a new one calls the operation again.
 	ProcessRestarts
 )
 
@@ -98,11 +88,9 @@ func (c Caller) String() string {
 
 // Point is one run of a sweep.
 type Point struct {
-	// Call is the call that gets the fault, as recorded in the run without faults.
-	Call Call
-	// Fault is the fault that the call gets.
-	Fault Fault
-	// Caller is how the run continues after the fault.
+	// Call gets the fault; as recorded in the run without faults.
+	Call   Call
+	Fault  Fault
 	Caller Caller
 	// Retries is how often the SDK retries a failed request.
 	Retries int32
@@ -121,10 +109,10 @@ func (p Point) String() string {
 	return fmt.Sprintf("%d-%s-%s-%s-%s", p.Call.Index, p.Call.Kind, fault, p.Caller, retries)
 }
 
-// SweepFaults returns the default faults of a sweep: every fault that does not end the process.
+// SweepFaults returns every fault that does not end the process.
 func SweepFaults() []Fault { return FaultsOf(Batch) }
 
-// FaultsOf returns those of [SweepFaults] that a call of this kind can meet: [Inside] applies only to a transaction.
+// FaultsOf returns those of [SweepFaults] that a call of this kind can meet: [Inside] only for a transaction.
 func FaultsOf(kind Kind) []Fault {
 	faults := []Fault{NotSent, LostAnswer, Applied500, Before500, Throttled, CutAnswerAt(0.5), CutSilentlyAt(0.5)}
 	if kind == Batch {
@@ -134,23 +122,21 @@ func FaultsOf(kind Kind) []Fault {
 	return faults
 }
 
-// Sweep runs the operation once without faults, to learn which calls it makes, and then once more in a fresh World
-// for each of its calls × each fault × each [Caller] × with and without retries by the SDK. After each run it calls
-// Recover and Check.
+// Sweep runs the operation once without faults, to learn its calls, and then in a fresh World for each call × each fault × each [Caller] × with and
+// without retries by the SDK, each time with Recover and Check.
 //
 // Each point is a subtest. A failed point logs how to run it alone, as in
 //
 //	go test -run '^TestInsert$/^2-PutMessage-LostAnswer-CallerGivesUp-no-retries$'
 //
-// The log has the numbers of points and of failed points. Up to the fault, the operation must make the same
-// calls in every run; concurrent calls may come in any order.
+// The log has the numbers of points and of failed points. Up to the fault, the operation must make the same calls in every run; concurrent calls
+// may come in any order.
 func Sweep(t *testing.T, c SweepCase) {
 	t.Helper()
 	sweep(subtests{t}, c)
 }
 
-// subtester is the part of *testing.T that a sweep needs; tests of the sweep have their own implementation, which may
-// fail.
+// subtester is the part of *testing.T that a sweep needs, so that tests of the sweep may see failures.
 type subtester interface {
 	testing.TB
 	run(name string, f func(t testing.TB)) bool
@@ -163,15 +149,14 @@ func (s subtests) run(name string, f func(t testing.TB)) bool {
 }
 
 const (
-	// sweepTimeout is the default of SweepCase.Timeout; a hook in a test takes far less.
 	sweepTimeout = 30 * time.Second
-	// sweepAttempts is how often CallerRetries calls the operation.
+	// sweepAttempts is for CallerRetries.
 	sweepAttempts = 5
-	// sweepRetries is how often the SDK retries a request in those points in which it does.
+	// sweepRetries is for points with retries.
 	sweepRetries = 3
 )
 
-// sweep implements Sweep for any subtester. It returns the numbers that it logs.
+// sweep is Sweep for any subtester, and returns the numbers that it logs.
 func sweep(t subtester, c SweepCase) (points, divergences int) {
 	t.Helper()
 	if c.Name == "" {
@@ -221,8 +206,7 @@ func (c *SweepCase) setDefaults() {
 	}
 }
 
-// baseline runs the operation without faults and returns its calls, and for each whether its response has a
-// body. It does not run in a subtest, so that -run can choose any single point.
+// baseline returns the calls without faults, and which responses have a body. It is no subtest, so that -run can choose any single point.
 func (c *SweepCase) baseline(t testing.TB) (calls []Call, bodies []bool) {
 	t.Helper()
 	s := c.Service(t)
@@ -250,7 +234,7 @@ func (c *SweepCase) baseline(t testing.TB) (calls []Call, bodies []bool) {
 	return calls, bodies
 }
 
-// answerNotes is a fault that only records which responses have a body.
+// answerNotes records which responses have a body.
 type answerNotes struct {
 	mu     sync.Mutex
 	bodies map[int]bool
@@ -266,9 +250,8 @@ func (n *answerNotes) Meet(call Call, req *http.Request, send Send) (*http.Respo
 	return resp, err
 }
 
-// points lists the runs of the sweep. It omits faults that cannot affect a call: a silent cut of a response
-// without a body, and [Inside] for a call that is no transaction. If the process dies, no response matters,
-// so there are only two faults: it dies before or after the call.
+// points omits faults without effect: a silent cut of a response without a body, and [Inside] for a call that is no transaction. If the process
+// dies, no response matters: it dies before or after the call.
 func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 	var all []Point
 	for i, call := range calls {
@@ -291,8 +274,7 @@ func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 	return all
 }
 
-// strike injects the point's fault into its call. It finds the call by its number among the calls of its
-// kind, and not by its index, because concurrent calls may come in any order.
+// strike finds the point's call by its number among those of its kind, because concurrent calls may come in any order.
 func strike(calls []Call, p Point) Injector {
 	before := 0
 	for _, call := range calls[:p.Call.Index] {
@@ -303,7 +285,6 @@ func strike(calls []Call, p Point) Injector {
 	return On(p.Call.Kind, OnIndex(before, Always(p.Fault)))
 }
 
-// runPoint runs one point in its own world.
 func (c *SweepCase) runPoint(t testing.TB, p Point, injector Injector) {
 	t.Helper()
 	s := c.Service(t)
@@ -361,8 +342,7 @@ func (c *SweepCase) recoverAndCheck(t testing.TB, s *Service, w World, end Endin
 	}
 }
 
-// hook calls one of the functions of a World with a time limit. A panic counts as a failure of the point, so
-// that the remaining points still run.
+// hook limits the time of a World's function. A panic fails the point, so that the others still run.
 func (c *SweepCase) hook(t testing.TB, f func(ctx context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), c.Timeout)
 	defer cancel()
