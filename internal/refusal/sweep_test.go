@@ -87,6 +87,7 @@ func prepared(t *testing.T, j job) *storagetest.Service {
 	if j.before != nil {
 		harness.Check(t, j.before(t.Context(), p))
 	}
+	harness.Check(t, p.store.Close(t.Context())) // what is done in the background must not change the number of the job's calls
 	return s
 }
 
