@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -55,15 +56,15 @@ func openClub(t *testing.T, s *storagetest.Service, of clubOf) *club {
 			return faults.Do(req)
 		})
 	})
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(client.ConnectionString, &tables.AccountOptions{ClientOptions: client.ClientOptions}))
-	c.store = harness.Must[*patterns.Store](t)(patterns.NewStore(account, "club", &patterns.StoreOptions{ReadOnly: of.readOnly}))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(client.ConnectionString, &tables.AccountOptions{ClientOptions: client.ClientOptions}))
+	c.store = assert.Must[*patterns.Store](t)(patterns.NewStore(account, "club", &patterns.StoreOptions{ReadOnly: of.readOnly}))
 	c.byEmail = interpartition.NewIndex("email", func(m *member) compoundkey.Part { return compoundkey.String(m.Email) },
 		&interpartition.Options[member]{Table: c.store.Table("Emails"), Unique: true, Project: of.project})
 	var attached []patterns.Pattern[member]
 	if !of.without {
 		attached = append(attached, c.byEmail)
 	}
-	c.members = harness.Must[*patterns.Repository[member]](t)(patterns.NewRepository(c.store.Table("Members"), patterns.Schema[member]{OtherBuilds: of.otherBuilds}, attached...))
+	c.members = assert.Must[*patterns.Repository[member]](t)(patterns.NewRepository(c.store.Table("Members"), patterns.Schema[member]{OtherBuilds: of.otherBuilds}, attached...))
 	if err := c.store.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +276,7 @@ func TestOtherBuilds(t *testing.T) {
 		ctx := t.Context()
 		c, old := openClub(t, s, clubOf{}), openClub(t, s, clubOf{without: true})
 		c.must(t, c.members.Insert(ctx, ann()))
-		m := harness.Must[*member](t)(old.members.Get(ctx, tables.Key{Partition: "a", Row: "ann"}))
+		m := assert.Must[*member](t)(old.members.Get(ctx, tables.Key{Partition: "a", Row: "ann"}))
 		m.Name = "Anna"
 		for what, err := range map[string]error{"Replace": old.members.Replace(ctx, m), "Merge": old.members.Merge(ctx, m, "Name"), "Upsert": old.members.Upsert(ctx, ann()),
 			"Delete": old.members.Delete(ctx, m), "DeleteUnconditional": old.members.DeleteUnconditional(ctx, tables.Key{Partition: "a", Row: "ann"})} {
@@ -288,7 +289,7 @@ func TestOtherBuilds(t *testing.T) {
 		found.Name = "Ann of the new build"
 		c.must(t, c.members.Replace(ctx, found))
 		c.wantFound(t, annsEmail, "Ann of the new build", 2)
-		m = harness.Must[*member](t)(old.members.Get(ctx, tables.Key{Partition: "a", Row: "ann"}))
+		m = assert.Must[*member](t)(old.members.Get(ctx, tables.Key{Partition: "a", Row: "ann"}))
 		m.Name = "Ann of the old build"
 		old.must(t, old.members.Replace(ctx, m))
 		c.wantFound(t, annsEmail, "Ann of the old build", 2)
@@ -322,5 +323,16 @@ func TestReadyNeedsAFilledIndex(t *testing.T) {
 			t.Errorf("later Ready makes %d requests: %v", c.calls.Load()-before, err)
 		}
 		c.wantFound(t, annsEmail, "Ann", 1)
+	})
+}
+
+// TestOtherBuildsTidyNothing: while other builds may write, rows stay marked by intent, and no request is spent on them after their term.
+func TestOtherBuildsTidyNothing(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		c := openClub(t, s, clubOf{otherBuilds: true})
+		c.must(t, c.members.Insert(t.Context(), ann()))
+		before := c.calls.Load()
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, c.calls.Load(), before, "requests")
 	})
 }

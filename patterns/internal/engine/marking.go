@@ -380,13 +380,16 @@ func (m *marking) complete(ctx context.Context, rest *background.Tasks, o marks.
 }
 
 // finish settles or releases the rows, each under the ETag of its mark, one transaction for each partition, and returns the places that stay
-// marked. If a row has another ETag, another change has marked it, and settles it.
+// marked and should not. If a row has another ETag, another change has marked it, and settles it.
 func (m *marking) finish(ctx context.Context, o marks.Outcome) (left []marks.Place) {
 	var mu sync.Mutex
 	_ = m.each(func(from int, places []marks.Place) error {
 		var writes []tablerow.Row
 		var stay []marks.Place
 		for i := range places {
+			if m.homes[places[i].Site].engine.Schema.OtherBuilds {
+				continue // stays marked, since a build that does not know the index may write the entity
+			}
 			if row, ok := m.after(ctx, from+i, o); ok {
 				writes = append(writes, row)
 			} else if places[i].Mark != "" || places[i].Verb != marks.None {
@@ -423,16 +426,17 @@ func marksLeft(ctx context.Context, table *core.Table, copies int, err error) {
 	table.Account().Telemetry().MarksLeft(ctx, table.Name(), copies, err)
 }
 
-// after returns the row that settles or releases a place; ok is false if the place stays marked.
+// after returns the row that settles or releases a place; ok is false if the place stays marked. If that is because a read failed, after reports it.
 func (m *marking) after(ctx context.Context, i int, o marks.Outcome) (row tablerow.Row, ok bool) {
 	p := &m.places[i]
 	h := m.homes[p.Site]
-	if h.engine.Schema.OtherBuilds {
-		return row, false
-	}
 	if p.Mark == "" && p.Fresh && p.Verb != marks.None { // the answer to the mark was lost
 		there, err := readElsewhere(ctx, OutsideTable(h.pattern), opSettle, entity.Key(p.Key), map[string]int{})
-		if found := marksOf(there); err != nil || !p.Found(&found) {
+		if err != nil {
+			marksLeft(ctx, OutsideTable(h.pattern), 1, err)
+			return row, false
+		}
+		if found := marksOf(there); !p.Found(&found) {
 			return row, false
 		}
 	}
@@ -440,6 +444,7 @@ func (m *marking) after(ctx context.Context, i int, o marks.Outcome) (row tabler
 	if verb == marks.Read {
 		now, err := h.engine.holder(ctx, opSettle, OutsideTable(h.pattern), entity.Key(p.Acquirer().Entity), entity.Key(p.Key))
 		if err != nil {
+			marksLeft(ctx, OutsideTable(h.pattern), 1, err)
 			return row, false
 		}
 		verb = p.Release(now.seen())

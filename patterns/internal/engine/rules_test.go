@@ -12,6 +12,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
@@ -101,8 +102,8 @@ func replacing(fault storagetest.Fault) storagetest.Injector {
 // deleteRow damages the index.
 func deleteRow(t *testing.T, s *storagetest.Service) {
 	t.Helper()
-	_, err := harness.Must[*desk](t)(openDesk(s)).cards.Table().Client().DeleteEntity(t.Context(), deskIndex, "1", nil)
-	harness.Check(t, err)
+	_, err := assert.Must[*desk](t)(openDesk(s)).cards.Table().Client().DeleteEntity(t.Context(), deskIndex, "1", nil)
+	assert.Check(t, err)
 }
 
 // freshOnce: a set takes a number over from another change of the same card, and the answer to that mark is lost. Then the set fails, since its other card has
@@ -111,7 +112,7 @@ func freshOnce(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
 	c := markedScene{cards: bothIdle}
 	c.begin(t, s)
 	var second error
-	touch := storagetest.Before("touch", func() { harness.Check(t, perform(t, s, 0, touches("b"), nothing)) })
+	touch := storagetest.Before("touch", func() { assert.Check(t, perform(t, s, 0, touches("b"), nothing)) })
 	first := perform(t, s, 0, takes("a", "1"), replacing(storagetest.Before("set", func() {
 		second = perform(t, s, rules, setOfBoth, storagetest.First(&lostForGood{}, storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(touch)))))
 	})))
@@ -162,7 +163,7 @@ func lookBeforeRelease(t *testing.T, s *storagetest.Service, rules marks.Rules) 
 	c := markedScene{cards: aIdle}
 	c.begin(t, s)
 	err := perform(t, s, rules, takes("a", "1"), storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.Always(storagetest.Before("damage", func() {
-		harness.Check(t, perform(t, s, 0, takes("a", "1"), nothing))
+		assert.Check(t, perform(t, s, 0, takes("a", "1"), nothing))
 		deleteRow(t, s)
 	})))))
 	if err == nil {
@@ -191,7 +192,7 @@ func markDamage(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
 	c.begin(t, s)
 	repaired := make(chan error, 1)
 	err := perform(t, s, 0, touches("a"), replacing(storagetest.Before("damage", func() {
-		d := harness.Must[*desk](t)(openDesk(s))
+		d := assert.Must[*desk](t)(openDesk(s))
 		deleteRow(t, s)
 		go func() { repaired <- repairs(marks.Waive(context.WithoutCancel(t.Context()), rules), d) }()
 		time.Sleep(5 * time.Second)
@@ -199,7 +200,7 @@ func markDamage(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
 	if err := errors.Join(err, c.right(t.Context(), s)); err != nil {
 		return fmt.Errorf("before Repair has ended: %w", err)
 	}
-	harness.Check(t, <-repaired)
+	assert.Check(t, <-repaired)
 	return c.right(t.Context(), s)
 }
 
@@ -211,7 +212,7 @@ func insertOnce(t *testing.T, s *storagetest.Service, rules marks.Rules) error {
 	err := perform(t, s, rules, issues("a", "1"), storagetest.On(storagetest.InsertEntity, storagetest.If(func(storagetest.Call) bool {
 		inserts++
 		return inserts == 2 // the first is the mark
-	}, storagetest.Always(unanswered{then: func() { harness.Check(t, perform(t, s, 0, withdraws("a"), nothing)) }, err: errors.New("the answer is lost")}))))
+	}, storagetest.Always(unanswered{then: func() { assert.Check(t, perform(t, s, 0, withdraws("a"), nothing)) }, err: errors.New("the answer is lost")}))))
 	if (err == nil) != rules.Has(marks.InsertOnce) {
 		t.Errorf("the insert was told %v", err)
 	}
@@ -225,9 +226,9 @@ func rowThenEntity(t *testing.T, s *storagetest.Service, rules marks.Rules) erro
 	c := markedScene{cards: bothIdle}
 	c.begin(t, s)
 	marked := func() {
-		_, err := harness.Must[*desk](t)(openDesk(s)).cards.Table().Client().UpsertEntity(t.Context(),
+		_, err := assert.Must[*desk](t)(openDesk(s)).cards.Table().Client().UpsertEntity(t.Context(),
 			fmt.Appendf(nil, `{"PartitionKey":%q,"RowKey":"1","_tpPartition":%q,"_tpPrimary":"b","_tpMark":"M"}`, deskIndex, deskPartition), nil)
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	marked()
 	var early *http.Response
@@ -237,7 +238,7 @@ func rowThenEntity(t *testing.T, s *storagetest.Service, rules marks.Rules) erro
 		case reads == 2: // of the row, after the card's own
 			early = answerTo(t, s, "b")
 			return storagetest.Before("taking", func() {
-				harness.Check(t, perform(t, s, 0, takes("b", "1"), nothing))
+				assert.Check(t, perform(t, s, 0, takes("b", "1"), nothing))
 				marked()
 			})
 		case reads == 3 && rules.Has(marks.RowThenEntity):
@@ -254,7 +255,7 @@ func rowThenEntity(t *testing.T, s *storagetest.Service, rules marks.Rules) erro
 // answerTo returns the service's answer to a read of a card.
 func answerTo(t *testing.T, s *storagetest.Service, row string) (answer *http.Response) {
 	t.Helper()
-	d := harness.Must[*desk](t)(openDesk(s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+	d := assert.Must[*desk](t)(openDesk(s.WithTransport(func(inner policy.Transporter) policy.Transporter {
 		return harness.Transport(func(req *http.Request) (*http.Response, error) {
 			resp, err := inner.Do(req)
 			if err != nil {
@@ -268,7 +269,7 @@ func answerTo(t *testing.T, s *storagetest.Service, row string) (answer *http.Re
 		})
 	})))
 	_, err := d.cards.Get(t.Context(), cardKey(row))
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return answer
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -240,13 +241,13 @@ func (c markedScene) check(ctx context.Context, s *storagetest.Service) error {
 // begin stores the cards.
 func (c *markedScene) begin(t testing.TB, s *storagetest.Service) {
 	t.Helper()
-	d := harness.Must[*desk](t)(openDesk(s))
+	d := assert.Must[*desk](t)(openDesk(s))
 	ctx := t.Context()
-	harness.Check(t, d.store.Create(ctx))
+	assert.Check(t, d.store.Create(ctx))
 	for _, n := range c.cards {
-		harness.Check(t, issues(n[0], n[1])(ctx, d))
+		assert.Check(t, issues(n[0], n[1])(ctx, d))
 	}
-	harness.Check(t, d.store.Close(ctx))
+	assert.Check(t, d.store.Close(ctx))
 	for _, n := range c.cards {
 		var err error
 		switch client := d.cards.Table().Client(); {
@@ -256,7 +257,7 @@ func (c *markedScene) begin(t testing.TB, s *storagetest.Service) {
 		case c.bare:
 			_, err = client.DeleteEntity(ctx, deskIndex, n[1], nil)
 		}
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 }
 
