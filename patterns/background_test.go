@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -69,7 +70,7 @@ func (g *gate) count() int {
 func gated(t testing.TB, s *storagetest.Service, options *patterns.StoreOptions) (*patterns.Store, *gate) {
 	g, behind := &gate{}, *s
 	behind.ClientOptions.PerRetryPolicies = append(behind.ClientOptions.PerRetryPolicies, g)
-	return harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &behind), "contoso", options)), g
+	return assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &behind), "contoso", options)), g
 }
 
 // mailNotes are notes of the mail addresses of persons.
@@ -81,7 +82,7 @@ func mailNotes(name string, table *tables.Table) *notes[person] {
 func notedPersons(t testing.TB, store *patterns.Store) (*patterns.Repository[person], *notes[person]) {
 	t.Helper()
 	noted := mailNotes("notes", store.Table("Notes"))
-	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), noted)), noted
+	return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), noted)), noted
 }
 
 // bob is another person than ann.
@@ -97,11 +98,11 @@ func TestReturnsBeforeClose(t *testing.T) {
 	const want = 3
 	store, g := gated(t, storagetest.Simulator(t, nil), nil)
 	repo, _ := notedPersons(t, store)
-	harness.Check(t, store.Create(t.Context()))
+	assert.Check(t, store.Create(t.Context()))
 	g.close()
 	g.count()
 	ctx, cancel := context.WithCancel(t.Context())
-	harness.Check(t, repo.Insert(ctx, ann()))
+	assert.Check(t, repo.Insert(ctx, ann()))
 	cancel() // the caller's context ends with its request
 	time.Sleep(10 * time.Millisecond)
 	if n := g.count(); n != want+1 { // the read that is held back
@@ -113,12 +114,12 @@ func TestReturnsBeforeClose(t *testing.T) {
 		t.Errorf("Close in the middle: %v", err)
 	}
 	g.open()
-	harness.Check(t, store.Close(t.Context()))
+	assert.Check(t, store.Close(t.Context()))
 	if n, err := eventual.Intents(store).Length(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d messages are left, %v", n, err)
 	}
 	g.count()
-	harness.Check(t, repo.Insert(t.Context(), bob()))
+	assert.Check(t, repo.Insert(t.Context(), bob()))
 	if n := g.count(); n != want+2 {
 		t.Errorf("after Close: %d requests, want %d: it closes its intent before it returns", n, want+2)
 	}
@@ -130,13 +131,13 @@ func TestReturnsBeforeSettling(t *testing.T) {
 	const want = 2
 	store, g := gated(t, storagetest.Simulator(t, nil), nil)
 	byEmail := interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Unique: true})
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
-	harness.Check(t, store.Create(t.Context()))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
+	assert.Check(t, store.Create(t.Context()))
 	g.count()
 	g.writes = want
 	ctx, cancel := context.WithCancel(t.Context())
 	g.close()
-	harness.Check(t, repo.Insert(ctx, ann()))
+	assert.Check(t, repo.Insert(ctx, ann()))
 	cancel()
 	time.Sleep(10 * time.Millisecond)
 	if n := g.count(); n != want+1 {
@@ -148,16 +149,16 @@ func TestReturnsBeforeSettling(t *testing.T) {
 		t.Errorf("Close in the middle: %v", err)
 	}
 	g.open()
-	harness.Check(t, store.Close(t.Context()))
+	assert.Check(t, store.Close(t.Context()))
 	for _, p := range []*person{ann(), bob()} {
 		if p.ID == bob().ID {
 			g.count()
-			harness.Check(t, repo.Insert(t.Context(), p))
+			assert.Check(t, repo.Insert(t.Context(), p))
 			if n := g.count(); n != want+1 {
 				t.Errorf("after Close: %d requests, want %d: it settles its copies before it returns", n, want+1)
 			}
 		}
-		harness.Must[*person](t)(byEmail.Get(t.Context(), emailPart(p)))
+		assert.Must[*person](t)(byEmail.Get(t.Context(), emailPart(p)))
 		if n := g.count(); n != 1 {
 			t.Errorf("%s: %d requests to read a settled copy", p.Email, n)
 		}
@@ -170,31 +171,31 @@ func TestWaitsForOwnClose(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	store, g := gated(t, s, &patterns.StoreOptions{MaxOpen: 2})
 	repo, noted := notedPersons(t, store)
-	harness.Check(t, store.Create(t.Context()))
+	assert.Check(t, store.Create(t.Context()))
 	g.close()
 	june := ann()
-	harness.Check(t, repo.Insert(t.Context(), june))
+	assert.Check(t, repo.Insert(t.Context(), june))
 	g.count()
 	june.Email = "june@contoso.com"
 	done := make(chan error)
 	go func() { done <- repo.Replace(t.Context(), june) }()
-	harness.Check(t, repo.Insert(t.Context(), bob()))
+	assert.Check(t, repo.Insert(t.Context(), bob()))
 	select {
 	case err := <-done:
 		t.Fatalf("the second change did not wait: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	other, _ := gated(t, s, nil)
-	plain := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(other.Account().Table("Persons"), personSchema()))
-	if seen := harness.Must[*person](t)(plain.Get(t.Context(), plain.KeyOf(june))); seen.Email == june.Email {
+	plain := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(other.Account().Table("Persons"), personSchema()))
+	if seen := assert.Must[*person](t)(plain.Get(t.Context(), plain.KeyOf(june))); seen.Email == june.Email {
 		t.Error("the second change is committed while the first intent is open")
 	}
 	g.open()
-	harness.Check(t, <-done)
+	assert.Check(t, <-done)
 	if !noted.has(t, june.Email, annKey()) || noted.has(t, ann().Email, annKey()) {
 		t.Error("the notes are not those of the second change")
 	}
-	harness.Check(t, store.Close(t.Context()))
+	assert.Check(t, store.Close(t.Context()))
 }
 
 // TestAsyncByPattern: of two patterns one follows at once, and the other when a worker comes to it. A pattern without effects that could be
@@ -203,16 +204,16 @@ func TestAsyncByPattern(t *testing.T) {
 	store, g := gated(t, storagetest.Open(t), nil)
 	table := store.Table("Notes")
 	now, later := mailNotes("now", table), mailNotes("later", table)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), now, patterns.Async(later)))
-	harness.Check(t, store.Create(t.Context()), repo.Insert(t.Context(), ann()))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), now, patterns.Async(later)))
+	assert.Check(t, store.Create(t.Context()), repo.Insert(t.Context(), ann()))
 	if !now.has(t, ann().Email, annKey()) || later.has(t, ann().Email, annKey()) {
 		t.Error("before a worker runs, the notes are not those of the first pattern alone")
 	}
-	harness.Check(t, harness.DrainNow(t.Context(), eventual.Intents(store)))
+	assert.Check(t, harness.DrainNow(t.Context(), eventual.Intents(store)))
 	if !later.has(t, ann().Email, annKey()) {
 		t.Error("the worker has left no note")
 	}
-	harness.Check(t, store.Close(t.Context()))
+	assert.Check(t, store.Close(t.Context()))
 	if g.count() == 0 {
 		t.Error("nothing was counted")
 	}

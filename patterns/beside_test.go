@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -26,14 +27,14 @@ func TestApplyBeside(t *testing.T) {
 		tables.Meta
 		PartitionKey, RowKey, Text string
 	}
-	repo := harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
+	repo := assert.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
 		Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} }}))
-	views := harness.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
+	views := assert.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
 	key := tables.Key{Partition: "p", Row: "\uFFFCmark"}
 	beside := func(verb driver.RowVerb) *driver.ApplyOptions {
 		row := &tables.Entity{Key: key, Properties: tables.Properties{{Name: "Text", Value: tables.String("mark")}}}
 		if verb != driver.InsertRow {
-			row.ETag = harness.Must[*note](t)(views.Get(ctx, key)).ETag
+			row.ETag = assert.Must[*note](t)(views.Get(ctx, key)).ETag
 		}
 		return &driver.ApplyOptions{Beside: driver.Beside{Owner: "test", Rows: []driver.RowOperation{{Verb: verb, Row: row}}}}
 	}
@@ -41,7 +42,7 @@ func TestApplyBeside(t *testing.T) {
 	options := beside(driver.InsertRow)
 	options.Incarnation = "LIFE"
 	check(t, patterns.HostOf(repo).Apply(ctx, driver.ChangeInsert, n, options))
-	mark := harness.Must[*note](t)(views.Get(ctx, key))
+	mark := assert.Must[*note](t)(views.Get(ctx, key))
 	if n.WriteID() == "" || mark.WriteID() != n.WriteID() || n.Incarnation() != "LIFE" || options.Beside.Rows[0].Row.ETag != mark.ETag {
 		t.Errorf("entity %q of %q, mark %q, ETag %q of %q", n.WriteID(), n.Incarnation(), mark.WriteID(), options.Beside.Rows[0].Row.ETag, mark.ETag)
 	}
@@ -89,19 +90,19 @@ func TestApplyAlong(t *testing.T) {
 		PartitionKey, RowKey, Text string
 	}
 	open := func(table *tables.Table, name string) driver.Host {
-		return patterns.HostOf(harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
+		return patterns.HostOf(assert.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
 			Name: name, Rows: compoundkey.Starting(name), Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} }})))
 	}
 	heads, rest, elsewhere := open(table, "head"), open(table, "rest"), open(account.Table("Elsewhere"), "elsewhere")
 	head, first, second := &note{PartitionKey: "p", RowKey: "head_1"}, &note{PartitionKey: "p", RowKey: "rest_1"}, &note{PartitionKey: "p", RowKey: "rest_2"}
 	along := func(all ...driver.Along) *driver.ApplyOptions { return &driver.ApplyOptions{Along: all} }
-	harness.Check(t, heads.Apply(ctx, driver.ChangeInsert, head, along(rest.Along(driver.ChangeInsert, first, "LIFE"), rest.Along(driver.ChangeInsert, second, ""))))
+	assert.Check(t, heads.Apply(ctx, driver.ChangeInsert, head, along(rest.Along(driver.ChangeInsert, first, "LIFE"), rest.Along(driver.ChangeInsert, second, ""))))
 	if first.Incarnation() != "LIFE" || head.WriteID() == "" || head.WriteID() != first.WriteID() || first.WriteID() != second.WriteID() {
 		t.Errorf("writes are %q, %q and %q, the incarnation %q", head.WriteID(), first.WriteID(), second.WriteID(), first.Incarnation())
 	}
 	stale := *second
 	second.Text = "changed"
-	harness.Check(t, rest.Apply(ctx, driver.ChangeReplace, second, nil))
+	assert.Check(t, rest.Apply(ctx, driver.ChangeReplace, second, nil))
 	var failed *tables.Error
 	if err := heads.Apply(ctx, driver.ChangeDelete, head, along(rest.Along(driver.ChangeDelete, first, ""), rest.Along(driver.ChangeDelete, &stale, ""))); !errors.Is(err, tables.ErrConflict) || !errors.As(err, &failed) || failed.Change != 3 {
 		t.Errorf("one of three has changed: %v", err)
@@ -118,7 +119,7 @@ func TestApplyAlong(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	harness.Check(t, heads.Apply(ctx, driver.ChangeDelete, head, along(rest.Along(driver.ChangeDelete, first, ""), rest.Along(driver.ChangeDelete, second, ""))))
+	assert.Check(t, heads.Apply(ctx, driver.ChangeDelete, head, along(rest.Along(driver.ChangeDelete, first, ""), rest.Along(driver.ChangeDelete, second, ""))))
 	if n := harness.CountRows(t, table); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -163,7 +164,7 @@ func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
 		return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	}
 	open := func(attached ...patterns.Pattern[person]) *patterns.Repository[person] {
-		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), attached...))
+		return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), attached...))
 	}
 	people := func(n int) (list []*person) {
 		for i := range n {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -15,7 +16,7 @@ import (
 // TestCheck: Check refuses what Insert refuses, as it does, with no request, and takes the rest.
 func TestCheck(t *testing.T) {
 	a, requests := harness.Counted(t)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(),
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(),
 		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)))
 	for name, c := range map[string]struct {
 		spoil func(*person)
@@ -44,7 +45,7 @@ func TestCheck(t *testing.T) {
 	}
 	harness.WantKind(t, repo.Check(t.Context(), nil), tables.ErrInvalid)
 	harness.WantKind(t, patterns.HostOf(repo).CheckUnder(t.Context(), tables.Key{Partition: "a/b", Row: "person_0007"}, ann()), tables.ErrInvalid)
-	harness.WantKind(t, harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table("no-table"), personSchema())).Check(t.Context(), ann()), tables.ErrInvalid)
+	harness.WantKind(t, assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table("no-table"), personSchema())).Check(t.Context(), ann()), tables.ErrInvalid)
 }
 
 // TestCheckWritesNothing: also with patterns that write as they store, and before the key is known.

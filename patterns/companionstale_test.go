@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -30,7 +31,7 @@ func teamSchema() patterns.Schema[team] {
 func teams(t *testing.T, table *tables.Table) *patterns.Repository[team] {
 	t.Helper()
 	size := intrapartition.NewIndex("size", func(v *team) compoundkey.Part { return compoundkey.Int(v.Size, 4) }, nil)
-	return harness.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema(), size))
+	return assert.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema(), size))
 }
 
 // growing is a pattern of persons that has their team grow with each change.
@@ -58,12 +59,12 @@ func TestCompanionsCopyIsMissing(t *testing.T) {
 			table := harness.NewTable(t, harness.Account(t))
 			all := teams(t, table)
 			red, calls := tables.Key{Partition: "red", Row: "team_red"}, 0
-			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), growing(t, all, func() {
+			repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), growing(t, all, func() {
 				if calls++; calls == 20 {
 					cancel() // or it would go on for ever
 				}
 				if concurrent && calls == 2 {
-					harness.Must[*team](t)(all.Update(ctx, red, func(*team) error { return nil }))
+					assert.Must[*team](t)(all.Update(ctx, red, func(*team) error { return nil }))
 				}
 			})))
 			if err := errors.Join(all.Insert(ctx, &team{Name: "red"}), table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "red", Row: "size_0000"})); err != nil {
@@ -72,7 +73,7 @@ func TestCompanionsCopyIsMissing(t *testing.T) {
 			if err := repo.Insert(ctx, ann()); err != nil || calls != 2 {
 				t.Fatalf("after %d plans: %v", calls, err)
 			}
-			if v := harness.Must[*team](t)(all.Get(ctx, red)); v.Size != 1 {
+			if v := assert.Must[*team](t)(all.Get(ctx, red)); v.Size != 1 {
 				t.Errorf("a size of %d", v.Size)
 			}
 			if err := harness.Clean(ctx, all.Verify, &patterns.JobOptions{Partitions: []string{"red"}, Lag: 1}); err != nil {
@@ -87,10 +88,10 @@ func TestCompanionsKeyIsTaken(t *testing.T) {
 	ctx, table := t.Context(), harness.NewTable(t, harness.Account(t))
 	all := teams(t, table)
 	calls := 0
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), growing(t, all, func() { calls++ })))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), growing(t, all, func() { calls++ })))
 	// A copy that was left behind by a program without the index: the persons' repository cannot tell whose it is.
 	old := &team{Name: "old", Size: 1}
-	unindexed := harness.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema()))
+	unindexed := assert.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema()))
 	if err := errors.Join(all.Insert(ctx, &team{Name: "red"}), all.Insert(ctx, old), unindexed.DeleteUnconditional(ctx, old.Key())); err != nil {
 		t.Fatal(err)
 	}
@@ -106,21 +107,21 @@ func TestCompanionsReadThroughTheSet(t *testing.T) {
 	ctx, table := t.Context(), harness.NewTable(t, harness.Account(t))
 	all := teams(t, table)
 	red, stored := tables.Key{Partition: "red", Row: "team_red"}, &team{Name: "red"}
-	harness.Check(t, all.Insert(ctx, stored))
+	assert.Check(t, all.Insert(ctx, stored))
 	through := true
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), &scripted{companions: func(x *tables.Transaction) {
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), &scripted{companions: func(x *tables.Transaction) {
 		host := patterns.HostOf(all)
 		get := host.Get
 		if through {
 			get = func(ctx context.Context, key tables.Key) (any, error) { return host.GetIn(ctx, x, key) }
 		}
-		v := harness.Must[*team](t)(driver.Got[team](get(ctx, red)))
+		v := assert.Must[*team](t)(driver.Got[team](get(ctx, red)))
 		v.Size++
 		host.Stage(ctx, driver.ChangeReplace, x, v)
 	}}))
 	both := func() error {
 		x := table.NewTransaction()
-		v := harness.Must[*team](t)(all.Get(ctx, red))
+		v := assert.Must[*team](t)(all.Get(ctx, red))
 		v.Size += 10
 		all.StageReplace(x, v)
 		repo.StageInsert(x, ann())
@@ -133,8 +134,8 @@ func TestCompanionsReadThroughTheSet(t *testing.T) {
 		}
 		return err
 	}
-	harness.Check(t, both())
-	if v := harness.Must[*team](t)(all.Get(ctx, red)); v.Size != 12 {
+	assert.Check(t, both())
+	if v := assert.Must[*team](t)(all.Get(ctx, red)); v.Size != 12 {
 		t.Errorf("a size of %d", v.Size)
 	}
 	through = false
@@ -143,5 +144,5 @@ func TestCompanionsReadThroughTheSet(t *testing.T) {
 	}
 	_, err := patterns.HostOf(all).GetIn(ctx, table.NewTransaction(), red)
 	harness.WantKind(t, err, tables.ErrInvalid)
-	harness.Check(t, harness.Clean(ctx, all.Verify, nil))
+	assert.Check(t, harness.Clean(ctx, all.Verify, nil))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -50,10 +51,10 @@ func TestComplete(t *testing.T) {
 	p.companions = func(x *tables.Transaction) {
 		stage(x)
 		if attempts == 1 { // another writer comes before the transaction
-			harness.Must[*team](t)(all.Update(ctx, tables.Key{Partition: "red", Row: "team_red"}, func(v *team) error { v.Size += 10; return nil }))
+			assert.Must[*team](t)(all.Update(ctx, tables.Key{Partition: "red", Row: "team_red"}, func(v *team) error { v.Size += 10; return nil }))
 		}
 	}
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p))
 	if err := all.Insert(ctx, &team{Name: "red"}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestComplete(t *testing.T) {
 	if err := repo.Merge(ctx, v, "Salary"); err != nil {
 		t.Error(err)
 	}
-	got := harness.Must[*person](t)(repo.Get(ctx, v.Key()))
+	got := assert.Must[*person](t)(repo.Get(ctx, v.Key()))
 	if got.Name != "Ann!!" || got.Salary != 1 || len(got.Photo) == 0 {
 		t.Errorf("stored is %q with %d", got.Name, got.Salary)
 	}
@@ -91,21 +92,21 @@ func TestEncodeOnly(t *testing.T) {
 		Hired time.Time
 		Rest  map[string]tables.Value `table:",rest"`
 	}
-	codec := harness.Must[*tables.Codec[dated]](t)(tables.NewCodec[dated]())
+	codec := assert.Must[*tables.Codec[dated]](t)(tables.NewCodec[dated]())
 	v := &dated{Name: "Ann", Rest: map[string]tables.Value{"Size": tables.Int32(3), "Other": tables.Int32(4)}}
 	if _, err := codec.Encode(v); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the zero time: %v", err)
 	}
-	p := harness.Must[tables.Properties](t)(codec.EncodeOnly(v, []string{"Name", "Size", "Missing"}))
+	p := assert.Must[tables.Properties](t)(codec.EncodeOnly(v, []string{"Name", "Size", "Missing"}))
 	if len(p) != 2 || p.Get("Name") != tables.String("Ann") || p.Get("Size") != tables.Int32(3) {
 		t.Errorf("%v", p)
 	}
 	if _, err := codec.EncodeOnly(v, []string{"Hired"}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the zero time, named: %v", err)
 	}
-	bags := harness.Must[*tables.Codec[tables.Entity]](t)(tables.NewCodec[tables.Entity]())
+	bags := assert.Must[*tables.Codec[tables.Entity]](t)(tables.NewCodec[tables.Entity]())
 	bag := &tables.Entity{Properties: tables.Properties{{Name: "A", Value: tables.Int32(1)}, {Name: "B", Value: tables.Int32(2)}}}
-	if p := harness.Must[tables.Properties](t)(bags.EncodeOnly(bag, []string{"B"})); len(p) != 1 || p[0].Name != "B" {
+	if p := assert.Must[tables.Properties](t)(bags.EncodeOnly(bag, []string{"B"})); len(p) != 1 || p[0].Name != "B" {
 		t.Errorf("%v", p)
 	}
 }
@@ -114,7 +115,7 @@ func TestEncodeOnly(t *testing.T) {
 func TestRebuildGoesOnAfterMissingReferences(t *testing.T) {
 	ctx := t.Context()
 	table := harness.NewTable(t, harness.Account(t))
-	plain := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
+	plain := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
 	for id := range 2 {
 		v := ann()
 		v.ID = id
@@ -124,7 +125,7 @@ func TestRebuildGoesOnAfterMissingReferences(t *testing.T) {
 	}
 	p := &completing{refuses: &tables.Error{Kind: tables.ErrMissingReference}}
 	byName := intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return compoundkey.Int(p.ID, 3) }, nil) // because of which Rebuild writes the entities
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p, byName))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p, byName))
 	found, err := harness.Findings(ctx, repo.Rebuild, nil)
 	if err != nil || len(found) != 2 || found[0].Kind != patterns.Missing {
 		t.Errorf("%v, %v", found, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -72,7 +73,7 @@ func TestContributionsAreChecked(t *testing.T) {
 			if err := table.Entities().Insert(t.Context(), &tables.Entity{Key: key, Properties: tables.Properties{{Name: "N", Value: tables.Int64(1)}}}); err != nil {
 				t.Fatal(err)
 			}
-			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), s))
+			repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), s))
 			if e := harness.WantKind(t, repo.Insert(t.Context(), ann()), map[bool]error{true: tables.ErrInvalid, false: tables.ErrWiring}[!strings.HasSuffix(name, "transaction is over")]); e.Pattern != "scripted" {
 				t.Errorf("%+v", e)
 			}
@@ -103,7 +104,7 @@ func (r *refusing) Attach(host driver.Host, of *person) (driver.Implementation, 
 
 // TestCheckAsksForOutsideKeys: what a pattern with effects outside refuses before any request, Check refuses too.
 func TestCheckAsksForOutsideKeys(t *testing.T) {
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, harness.Account(t)), &intentLog{}), personSchema(), &refusing{}))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, harness.Account(t)), &intentLog{}), personSchema(), &refusing{}))
 	harness.WantKind(t, repo.Insert(t.Context(), ann()), tables.ErrInvalid)
 	harness.WantKind(t, repo.Check(t.Context(), ann()), tables.ErrInvalid)
 	harness.WantKind(t, patterns.HostOf(repo).CheckUnder(t.Context(), tables.Key{Partition: "red", Row: "person_0007"}, ann()), tables.ErrInvalid)
@@ -146,7 +147,7 @@ func TestNotFoundIsSaidOfEntities(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &forgetful{}
-			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(), f))
+			repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(), f))
 			v := ann()
 			if err := repo.Insert(t.Context(), v); err != nil {
 				t.Fatal(err)
@@ -184,11 +185,11 @@ func TestCopiesFromOutsideAreNotClaimed(t *testing.T) {
 			log := &intentLog{}
 			blue := personSchema()
 			blue.Name = "blue"
-			outside := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), blue, &elsewhere{table, func(_ *person) ([]driver.OutsideCopy, error) {
+			outside := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), blue, &elsewhere{table, func(_ *person) ([]driver.OutsideCopy, error) {
 				return []driver.OutsideCopy{{Key: tables.Key{Partition: "red", Row: taken}}}, nil
 			}}))
 			email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-			near := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), email))
+			near := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), email))
 			other := ann()
 			other.Team, other.ID = "blue", ids[0]
 			if err := outside.Insert(t.Context(), other); err != nil {
@@ -197,7 +198,7 @@ func TestCopiesFromOutsideAreNotClaimed(t *testing.T) {
 			v := ann()
 			v.ID = ids[1]
 			harness.WantKind(t, near.Insert(t.Context(), v), tables.ErrDuplicate)
-			row := harness.Must[*tables.Entity](t)(table.Entities().Get(t.Context(), tables.Key{Partition: "red", Row: taken}))
+			row := assert.Must[*tables.Entity](t)(table.Entities().Get(t.Context(), tables.Key{Partition: "red", Row: taken}))
 			if team, _ := row.Get("Team").Text(); team != "blue" {
 				t.Errorf("the copy is of team %q now", team)
 			}

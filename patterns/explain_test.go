@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -23,20 +24,20 @@ func TestExplain(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: counted.ClientOptions}))
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: counted.ClientOptions}))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
 	table, tags := a.Table(s.TableName(t)), a.Table(s.TableName(t))
-	harness.Check(t, table.Create(ctx), tags.Create(ctx), queue.Create(ctx))
+	assert.Check(t, table.Create(ctx), tags.Create(ctx), queue.Create(ctx))
 	near := intrapartition.NewIndex("near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
 	far := interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true, Unique: true})
 	schema := patterns.Schema[staff]{Rows: compoundkey.Starting("id"), Key: func(v *staff) tables.Key {
 		return tables.Key{Partition: v.Department, Row: compoundkey.Join("id", compoundkey.Int(v.ID, 6))}
 	}}
-	r := harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, near, far))
+	r := assert.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, near, far))
 	explained := func(kind driver.ChangeKind, v *staff, want ...string) {
 		t.Helper()
 		counter.Reset()
-		x := harness.Must[*patterns.Explanation](t)(r.Explain(ctx, kind, v))
+		x := assert.Must[*patterns.Explanation](t)(r.Explain(ctx, kind, v))
 		var got []string
 		for _, row := range x.Rows {
 			got = append(got, fmt.Sprintf("%s %s %s", row.RowKey, row.Verb, row.Condition))
@@ -76,11 +77,11 @@ func TestExplain(t *testing.T) {
 	// Copies in two partitions are marked at the same time; other effects outside have an intent, and what needs no mark is not marked.
 	badge := interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{Project: []string{"Name"}, Unique: true})
 	far = interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{Unique: true})
-	r = harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, badge, far, &notes[staff]{name: "marks", table: tags, text: func(v *staff) string { return v.Tag }}))
+	r = assert.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, badge, far, &notes[staff]{name: "marks", table: tags, text: func(v *staff) string { return v.Tag }}))
 	v = &staff{Department: "Sales", ID: 3, Email: "c@contoso.com", Badge: "B3", Tag: "new"}
 	explained(driver.ChangeInsert, v, "id_000003 insert must not exist", "badge: badge\tB3", "far: far\tc@contoso.com", "marks: new",
 		"1 intent put", "2 to mark copies, at the same time", "1 single write", "2 to settle copies, in the background", "1 outside keys reconciled", "1 read again", "1 intent deleted")
-	harness.Check(t, r.Insert(ctx, v))
+	assert.Check(t, r.Insert(ctx, v))
 	v.Age++
 	explained(driver.ChangeReplace, v, "id_000003 replace unchanged", "far: far\tc@contoso.com", "marks: new",
 		"1 intent put", mark, "1 single write", settle, "1 outside keys reconciled", "1 read again", "1 intent deleted")

@@ -10,9 +10,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -50,24 +50,24 @@ func TestExplainSizes(t *testing.T) {
 	sent := &bodySizes{}
 	options := s.ClientOptions // the service is shared with other tests
 	options.PerRetryPolicies = slices.Concat(options.PerRetryPolicies, []policy.Policy{sent})
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: options}))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: options}))
 	for name, attached := range map[string][]patterns.Pattern[note]{
 		"one row": nil,
 		"indexes": {byName(), intrapartition.NewIndex("length", func(n *note) compoundkey.Part { return compoundkey.Int(len(n.Name), 4) }, nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := account.Table(s.TableName(t))
-			harness.Check(t, table.Create(ctx))
+			assert.Check(t, table.Create(ctx))
 			repository := noteRepository(t, table, attached...)
 			explain := func(kind driver.ChangeKind, v *note) *patterns.Explanation {
 				t.Helper()
-				return harness.Must[*patterns.Explanation](t)(repository.Explain(ctx, kind, v))
+				return assert.Must[*patterns.Explanation](t)(repository.Explain(ctx, kind, v))
 			}
 			n := &note{PartitionKey: "Größe", RowKey: "id_1", Name: "🙂 \"é\" <a>"}
 			check := func(x *patterns.Explanation, change func() error) {
 				t.Helper()
 				*sent = nil
-				harness.Check(t, change())
+				assert.Check(t, change())
 				if len(*sent) != 1 || (*sent)[0] != x.Body {
 					t.Errorf("%v: bodies of %d bytes were sent, and Explain foretold one of %d", x.Kind, *sent, x.Body)
 				}
@@ -78,7 +78,7 @@ func TestExplainSizes(t *testing.T) {
 						}
 						continue
 					}
-					stored := harness.Must[*tablerow.Row](t)((*core.Table)(table).Get(ctx, "Get", tables.Key{Partition: n.PartitionKey, Row: row.RowKey}, nil))
+					stored := assert.Must[*tablerow.Row](t)((*core.Table)(table).Get(ctx, "Get", tables.Key{Partition: n.PartitionKey, Row: row.RowKey}, nil))
 					size, count := edm.KeySize(stored.Key.Partition, stored.Key.Row)+edm.PropertySize(rows.WriteID, edm.String(stored.WriteID)), 1
 					for _, p := range stored.AppendOwn(stored.Properties) {
 						size, count = size+edm.PropertySize(p.Name, edm.Value(p.Value)), count+1

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -113,7 +114,7 @@ func (g *golden) wrote(t *testing.T, want ...string) {
 
 // goldenRepository keeps golden employees, with two indexes or without.
 func goldenRepository(t *testing.T, g *golden, attached ...patterns.Pattern[goldenEmployee]) *patterns.Repository[goldenEmployee] {
-	return harness.Must[*patterns.Repository[goldenEmployee]](t)(patterns.NewRepository(harness.InProcess(t, g.Do).Table("Employees"), patterns.Schema[goldenEmployee]{
+	return assert.Must[*patterns.Repository[goldenEmployee]](t)(patterns.NewRepository(harness.InProcess(t, g.Do).Table("Employees"), patterns.Schema[goldenEmployee]{
 		Key: func(e *goldenEmployee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: e.Row}
 		},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -52,7 +53,7 @@ func TestNothingInPlaceOfSomething(t *testing.T) {
 	} {
 		refused("bag "+name, func() error { return merge(ctx, nil) })
 	}
-	notes := harness.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
+	notes := assert.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
 	for name, verb := range map[string]func(*tables.Rows[note], context.Context, *note) error{
 		"Insert": (*tables.Rows[note]).Insert, "Replace": (*tables.Rows[note]).Replace, "Upsert": (*tables.Rows[note]).Upsert,
 		"Delete": (*tables.Rows[note]).Delete,
@@ -69,7 +70,7 @@ func TestNothingInPlaceOfSomething(t *testing.T) {
 		return err
 	})
 
-	codec := harness.Must[*tables.Codec[note]](t)(tables.NewCodec[note]())
+	codec := assert.Must[*tables.Codec[note]](t)(tables.NewCodec[note]())
 	refused("Encode", func() error { _, err := codec.Encode(nil); return err })
 	refused("Decode", func() error { return codec.Decode(nil, nil) })
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -25,8 +26,8 @@ func usedKey(v *used) tables.Key {
 func TestUsesThatLackSomething(t *testing.T) {
 	ctx := context.Background()
 	a, requests := harness.Counted(t)
-	repository := harness.Must[*patterns.Repository[used]](t)(patterns.NewRepository(a.Table("Used"), patterns.Schema[used]{Key: usedKey, Rows: compoundkey.Starting("used")}))
-	typed := harness.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](a.Table("Used")))
+	repository := assert.Must[*patterns.Repository[used]](t)(patterns.NewRepository(a.Table("Used"), patterns.Schema[used]{Key: usedKey, Rows: compoundkey.Starting("used")}))
+	typed := assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](a.Table("Used")))
 	key := tables.Key{Partition: "p", Row: "used_01"}
 	uses := map[string]func() error{
 		"Update without a function":    func() error { _, err := repository.Update(ctx, key, nil); return err },
@@ -54,7 +55,7 @@ func TestUsesThatLackSomething(t *testing.T) {
 // TestKeyThatCouldNotBeMade: of a number that is too large for its width the error says so, and not that a prefix is missing.
 func TestKeyThatCouldNotBeMade(t *testing.T) {
 	a, requests := harness.Counted(t)
-	repository := harness.Must[*patterns.Repository[used]](t)(patterns.NewRepository(a.Table("Used"), patterns.Schema[used]{Key: usedKey, Rows: compoundkey.Starting("used")}))
+	repository := assert.Must[*patterns.Repository[used]](t)(patterns.NewRepository(a.Table("Used"), patterns.Schema[used]{Key: usedKey, Rows: compoundkey.Starting("used")}))
 	insert := func() error { return repository.Insert(context.Background(), &used{P: "p", N: 100}) }
 	harness.RefusedUnsent(t, requests, tables.ErrInvalid, "a number of three digits", insert)
 	if err := insert(); strings.Contains(err.Error(), "Schema.Rows") || !strings.Contains(err.Error(), "compoundkey") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -25,7 +26,7 @@ func (queueless) Attach(driver.Host, *person) (driver.Implementation, error) {
 func TestPatternWithoutQueue(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	repositoryOf := func(options *patterns.StoreOptions) error {
-		store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", options))
+		store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", options))
 		_, err := patterns.NewRepository(store.Table("People"), personSchema(), patterns.Pattern[person](queueless{}))
 		return err
 	}

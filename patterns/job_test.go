@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -136,7 +137,7 @@ func TestJobsResumeAfterAnError(t *testing.T) {
 	for name, job := range map[string]func(*desk) harness.RepositoryJob{"Verify": verifyOf, "Repair": repairOf, "Rebuild": rebuildOf} {
 		failing, _ := o.service.WithRetries(0).Faulty(storagetest.OnIndex(3, storagetest.Throttled)) // each partition is one page
 		options := patterns.JobOptions{Partitions: partitionsOf, Patterns: []string{"email"}, Concurrency: 1}
-		report, err := job(harness.Must[*desk](t)(o.start(failing)))(t.Context(), &options)
+		report, err := job(assert.Must[*desk](t)(o.start(failing)))(t.Context(), &options)
 		if !errors.Is(err, tables.ErrUnavailable) || report.Resume == "" || report.PartitionsDone != 3 {
 			t.Fatalf("%s: %+v, %v", name, report, err)
 		}
@@ -192,7 +193,7 @@ func TestJobPositionsStayInside(t *testing.T) {
 			}
 		}}
 		counted, faults := o.service.Faulty(nil)
-		d := harness.Must[*desk](t)(o.start(counted))
+		d := assert.Must[*desk](t)(o.start(counted))
 		if _, err := job(d)(t.Context(), &options); err != nil || token == "" {
 			t.Fatalf("%s: no token, %v", name, err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -17,12 +18,12 @@ import (
 func TestKeyFunctionsRunTwice(t *testing.T) {
 	ctx := t.Context()
 	account := harness.Account(t)
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, storagetest.Open(t).QueueName(t), nil))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, storagetest.Open(t).QueueName(t), nil))
 	if err := queue.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
 	near, outside := 0, 0
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, account), queue), personSchema(),
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, account), queue), personSchema(),
 		intrapartition.NewIndex("near", func(p *person) compoundkey.Part { near++; return compoundkey.String(p.Email) }, nil),
 		interpartition.NewIndex("outside", func(p *person) compoundkey.Part { outside++; return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true, Unique: true})))
 	v := ann()

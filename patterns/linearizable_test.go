@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -42,7 +43,7 @@ func TestLinearizable(t *testing.T) {
 	}
 	first, last := 0, seeds
 	if text := os.Getenv(linearizableSeed); text != "" {
-		first = harness.Must[int](t)(strconv.Atoi(text))
+		first = assert.Must[int](t)(strconv.Atoi(text))
 		last = first + 1
 	}
 	// The heap is small and short-lived: without this, a third of the time goes into collecting it.

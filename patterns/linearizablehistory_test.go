@@ -17,7 +17,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -58,7 +58,7 @@ func newHistory(t testing.TB, s *storagetest.Service, seed uint64) *history {
 		replace: func(ctx context.Context, m *members, v *member) error { return m.Replace(ctx, v) }}
 	h.rate = []float64{0, 0.05, 0.15, 0.3}[h.rng.IntN(4)]
 	h.retries = []int32{0, 3}[h.rng.IntN(2)]
-	h.table = harness.Must[*tables.Table](t)(openTable(h.service, "Members"))
+	h.table = assert.Must[*tables.Table](t)(openTable(h.service, "Members"))
 	if err := h.table.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}

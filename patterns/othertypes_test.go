@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -36,19 +37,19 @@ func TestOtherTypesKeepTheirRows(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))
 	index := byCustomer()
-	offers := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("offer"), index))
+	offers := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("offer"), index))
 	attached := byCustomer()
-	before := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("order"), attached))
+	before := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("order"), attached))
 	for id := range 5 {
-		harness.Check(t, offers.Insert(ctx, acmeOf("offer", id)), before.Insert(ctx, acmeOf("order", id)))
+		assert.Check(t, offers.Insert(ctx, acmeOf("offer", id)), before.Insert(ctx, acmeOf("order", id)))
 	}
-	orders := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("order")))
-	report := harness.Must[tables.Report](t)(orders.RemoveUnattached(ctx, []patterns.Pattern[acmeOrder]{byCustomer()}, nil))
+	orders := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("order")))
+	report := assert.Must[tables.Report](t)(orders.RemoveUnattached(ctx, []patterns.Pattern[acmeOrder]{byCustomer()}, nil))
 	if report.Deleted != 5 || report.Failed != 0 {
 		t.Errorf("RemoveUnattached: %s", report)
 	}
-	harness.Check(t, harness.Clean(ctx, offers.Verify, nil))
-	if got := harness.Must[*acmeOrder](t)(index.In("acme").Get(ctx, compoundkey.String("offerc3"))); got.RowKey != "offer-3" {
+	assert.Check(t, harness.Clean(ctx, offers.Verify, nil))
+	if got := assert.Must[*acmeOrder](t)(index.In("acme").Get(ctx, compoundkey.String("offerc3"))); got.RowKey != "offer-3" {
 		t.Errorf("%+v", got)
 	}
 	taken := acmeOf("order", 7)
@@ -57,7 +58,7 @@ func TestOtherTypesKeepTheirRows(t *testing.T) {
 		t.Error(err)
 	}
 	harness.WantKind(t, orders.Insert(ctx, taken), tables.ErrExists)
-	if got := harness.Must[*acmeOrder](t)(offers.Get(ctx, tables.Key{Partition: "acme", Row: "offer-3"})); got.Customer != "c3" {
+	if got := assert.Must[*acmeOrder](t)(offers.Get(ctx, tables.Key{Partition: "acme", Row: "offer-3"})); got.Customer != "c3" {
 		t.Errorf("overwritten: %+v", got)
 	}
 }
@@ -67,8 +68,8 @@ func TestOtherTypesKeepTheirRows(t *testing.T) {
 func TestIntentOfAnotherSchema(t *testing.T) {
 	ctx := context.Background()
 	account := harness.Account(t)
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, storagetest.Open(t).QueueName(t), nil))
-	harness.Check(t, queue.CreateIfMissing(ctx))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, storagetest.Open(t).QueueName(t), nil))
+	assert.Check(t, queue.CreateIfMissing(ctx))
 	table := harness.In(harness.NewTable(t, account), queue)
 	index := func() *notes[acmeOrder] {
 		return &notes[acmeOrder]{name: "customer", table: account.Table(table.Name()), text: func(o *acmeOrder) string { return o.Customer }}
@@ -76,18 +77,18 @@ func TestIntentOfAnotherSchema(t *testing.T) {
 	wide := ofKind("order")
 	wide.Where = tables.Or(tables.Eq("Kind", "order"), tables.Eq("Kind", "offer"))
 	customers := index()
-	harness.Check(t, harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, wide, patterns.Async(customers))).Insert(ctx, acmeOf("offer", 1)))
+	assert.Check(t, assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, wide, patterns.Async(customers))).Insert(ctx, acmeOf("offer", 1)))
 
-	older := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, queue.Name(), nil))
-	harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(harness.In(account.Table(table.Name()), older), ofKind("order"), patterns.Async(index())))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(older, nil, nil))
+	older := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, queue.Name(), nil))
+	assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(harness.In(account.Table(table.Name()), older), ofKind("order"), patterns.Async(index())))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(older, nil, nil))
 	if _, err := worker.Drain(ctx); err != nil {
 		t.Log(err)
 	}
 	if s := worker.Stats(); s.Handled != 0 || s.Failed != 0 || s.Released != 1 {
 		t.Errorf("the older worker: %+v", s)
 	}
-	harness.Must[int](t)(harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx))
+	assert.Must[int](t)(assert.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx))
 	if !customers.has(t, "c1", tables.Key{Partition: "acme", Row: "offer-1"}) {
 		t.Log("the intent comes again after its delay")
 	}
@@ -98,7 +99,7 @@ func TestProblemsOfOtherRows(t *testing.T) {
 	ctx := context.Background()
 	account := harness.AccountWith(t, harness.Damaged(`"Total":"5555"`, `"Total":{"x":5}`, `"Kind":"damaged"`, `"Kind":{"x":1}`))
 	table := harness.NewTable(t, account)
-	r := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer()))
+	r := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer()))
 	for i, row := range []string{"O-2024-000001", "O-2024-000002", "O-note", "O-2024-000003"} {
 		o := acmeOf("order", i)
 		o.RowKey = row
@@ -110,10 +111,10 @@ func TestProblemsOfOtherRows(t *testing.T) {
 		case "O-2024-000003":
 			e.Set("Kind", tables.String("damaged"))
 		}
-		harness.Check(t, table.Entities().Insert(ctx, e))
+		assert.Check(t, table.Entities().Insert(ctx, e))
 	}
 	found := 0
-	report := harness.Must[tables.Report](t)(r.Rebuild(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
+	report := assert.Must[tables.Report](t)(r.Rebuild(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
 		if found++; f.Entity.Row != "O-2024-000003" {
 			t.Errorf("%+v", f)
 		}
@@ -141,15 +142,15 @@ func TestProblemsOfOtherRows(t *testing.T) {
 	if _, err := r.Query().Partition("acme").Where(tables.Ge("RowKey", "O-2024-000002")).First(ctx); err != nil {
 		t.Error(err)
 	}
-	if v := harness.Must[tables.Report](t)(r.Verify(ctx, nil)); v.Findings != 1 {
+	if v := assert.Must[tables.Report](t)(r.Verify(ctx, nil)); v.Findings != 1 {
 		t.Errorf("a row whose Kind cannot be read is not told: %s", v)
 	}
 }
 
 // TestOverlapWithPatterns: rows of two patterns of one name could not be told apart.
 func TestOverlapWithPatterns(t *testing.T) {
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "overlap", nil))
-	harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(store.Table("Both"), ofKind("order"), byCustomer()))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "overlap", nil))
+	assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(store.Table("Both"), ofKind("order"), byCustomer()))
 	_, err := patterns.NewRepository(store.Table("Both"), ofKind("offer"), byCustomer())
 	if harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(err.Error(), "customer") {
 		t.Error(err)
@@ -206,17 +207,17 @@ func TestNamesOfPatterns(t *testing.T) {
 		{"rows and lists", near, nearLists, true, false},
 	} {
 		for second, refused := range map[string]bool{"Company": c.refused, "Another": c.beside} {
-			store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "names", nil))
+			store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "names", nil))
 			open := func(table *tables.Table, rows string, pattern opened) error {
 				_, err := patterns.NewRepository(table, patterns.Schema[acmeOrder]{Name: rows, Rows: compoundkey.Starting(rows)}, pattern(store))
 				return err
 			}
-			harness.Check(t, open(store.Table("Company"), "order", c.first))
+			assert.Check(t, open(store.Table("Company"), "order", c.first))
 			err := open(store.Table(second), "offer", c.second)
 			if refused != errors.Is(err, tables.ErrWiring) || refused != strings.Contains(fmt.Sprint(err), `a pattern "customer"`) {
 				t.Errorf("%s, tables Company and %s: %v", c.name, second, err)
 			}
-			harness.Check(t, open(store.RunTimeTable(account.Table(second)), "more", c.second))
+			assert.Check(t, open(store.RunTimeTable(account.Table(second)), "more", c.second))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -40,14 +41,14 @@ func newOutsideWorld(t *testing.T, copies func(*person) ([]driver.OutsideCopy, e
 	t.Helper()
 	w := &outsideWorld{t: t, log: &intentLog{}}
 	table := harness.NewTable(t, harness.Account(t))
-	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, w.log), personSchema(), &elsewhere{table, copies}))
+	w.repo = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, w.log), personSchema(), &elsewhere{table, copies}))
 	return w
 }
 
 // wantRows fails unless the copies' partition has one copy, with that name and owner, settled; or none, for "".
 func (w *outsideWorld) wantRows(email, name, owner string) {
 	w.t.Helper()
-	rows := harness.Must[stored](w.t)(readStored(w.t.Context(), w.repo.Table(), "mail"))
+	rows := assert.Must[stored](w.t)(readStored(w.t.Context(), w.repo.Table(), "mail"))
 	row := rows[tables.Key{Partition: "mail", Row: email}]
 	if email == "" && len(rows) == 0 {
 		return
@@ -66,16 +67,16 @@ func TestOutsideLostRow(t *testing.T) {
 	p := ann()
 	loses := func() {
 		t.Helper()
-		harness.Check(t, w.repo.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "mail", Row: annMail}))
+		assert.Check(t, w.repo.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "mail", Row: annMail}))
 	}
-	harness.Check(t, w.repo.Insert(ctx, p))
+	assert.Check(t, w.repo.Insert(ctx, p))
 	w.wantRows(annMail, "Ann", annRow)
 	loses()
 	p.Name = "Annie"
-	harness.Check(t, w.repo.Replace(ctx, p))
+	assert.Check(t, w.repo.Replace(ctx, p))
 	w.wantRows(annMail, "Annie", annRow)
 	loses()
-	harness.Check(t, w.repo.Delete(ctx, p))
+	assert.Check(t, w.repo.Delete(ctx, p))
 	w.wantRows("", "", "")
 	if len(w.log.open) != 0 {
 		t.Errorf("intents %v are open", w.log.open)
@@ -86,7 +87,7 @@ func TestOutsideLostRow(t *testing.T) {
 func TestOutsideForeignRow(t *testing.T) {
 	ctx := t.Context()
 	w := newOutsideWorld(t, mailCopies)
-	harness.Check(t, w.repo.Table().Entities().Insert(ctx, harness.Bag("mail", annMail, "foreign")))
+	assert.Check(t, w.repo.Table().Entities().Insert(ctx, harness.Bag("mail", annMail, "foreign")))
 	refused := func(err error) {
 		t.Helper()
 		if e := harness.WantKind(t, err, tables.ErrDuplicate); e.Pattern != "elsewhere" || !strings.Contains(e.Error(), "a row that is not a copy of an entity has this key") {
@@ -96,11 +97,11 @@ func TestOutsideForeignRow(t *testing.T) {
 	p := ann()
 	refused(w.repo.Insert(ctx, p))
 	p.Email = "other@contoso.com"
-	harness.Check(t, w.repo.Insert(ctx, p))
+	assert.Check(t, w.repo.Insert(ctx, p))
 	p.Email = annMail
 	refused(w.repo.Replace(ctx, p))
-	harness.Check(t, w.repo.Delete(ctx, p))
-	rows := harness.Must[stored](t)(readStored(ctx, w.repo.Table(), "mail"))
+	assert.Check(t, w.repo.Delete(ctx, p))
+	rows := assert.Must[stored](t)(readStored(ctx, w.repo.Table(), "mail"))
 	if got := rows[tables.Key{Partition: "mail", Row: annMail}]; len(rows) != 1 || got == nil || got["_tpPrimary"] != "" || got["_tpMark"] != "" {
 		t.Errorf("the rows are %v", rows)
 	}
@@ -111,9 +112,9 @@ func TestOutsideForeignRow(t *testing.T) {
 func TestOutsideForgedIntents(t *testing.T) {
 	ctx := t.Context()
 	table, log := harness.NewTable(t, harness.Account(t)), &intentLog{}
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), personSchema(), &elsewhere{table, mailCopies}, mailNotes("notes", table)))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), personSchema(), &elsewhere{table, mailCopies}, mailNotes("notes", table)))
 	w := &outsideWorld{t: t, repo: repo, log: log}
-	harness.Check(t, w.repo.Insert(ctx, ann()))
+	assert.Check(t, w.repo.Insert(ctx, ann()))
 	nobody := tables.Key{Partition: "red", Row: "person_0008"}
 	for name, tc := range map[string]struct {
 		member intents.Member
@@ -162,7 +163,7 @@ func TestOutsideCopiesThatCannotBe(t *testing.T) {
 			if e := harness.WantKind(t, w.repo.Insert(t.Context(), ann()), tables.ErrInvalid); e.Pattern != "elsewhere" {
 				t.Errorf("%v names pattern %q", e, e.Pattern)
 			}
-			if rows := harness.Must[stored](t)(readStored(t.Context(), w.repo.Table(), "")); len(rows)+len(w.log.open) != 0 {
+			if rows := assert.Must[stored](t)(readStored(t.Context(), w.repo.Table(), "")); len(rows)+len(w.log.open) != 0 {
 				t.Errorf("rows %v, intents %v", rows, w.log.open)
 			}
 		})
@@ -198,13 +199,13 @@ func TestOutsideWrite(t *testing.T) {
 	ctx := context.Background()
 	x := &noting{table: harness.NewTable(t, harness.Account(t))}
 	log := &intentLog{}
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, harness.Account(t)), log), personSchema(), x))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, harness.Account(t)), log), personSchema(), x))
 	p := ann()
 	if err := repo.Insert(ctx, p); err != nil {
 		t.Fatal(err)
 	}
 	harness.WantKind(t, x.unnamed, tables.ErrInvalid)
-	if rows := harness.Must[stored](t)(readStored(ctx, x.table, "notes")); x.reported != nil || len(rows) != 2 {
+	if rows := assert.Must[stored](t)(readStored(ctx, x.table, "notes")); x.reported != nil || len(rows) != 2 {
 		t.Fatalf("%v, rows %v", x.reported, rows)
 	}
 	if err := x.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "notes", Row: "a"}); err != nil {
@@ -216,7 +217,7 @@ func TestOutsideWrite(t *testing.T) {
 	if e := harness.WantKind(t, x.reported, tables.ErrConflict); e.Key.Row != "b" || e.Pattern != "noting" {
 		t.Errorf("%+v", e)
 	}
-	if rows := harness.Must[stored](t)(readStored(ctx, x.table, "notes")); len(rows) != 1 {
+	if rows := assert.Must[stored](t)(readStored(ctx, x.table, "notes")); len(rows) != 1 {
 		t.Errorf("a part of a transaction was written: %v", rows)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -120,7 +121,7 @@ func sweptComposition(floor int, before *person, states []string, operate func(c
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := &composedWorld{spikeWorld: spikeWorld{table: s.TableName(t), container: s.ContainerName(t),
 			intents: &durableIntents{open: map[int]intents.Intent{}}}, copies: s.TableName(t), queue: s.QueueName(t)}
-		c := harness.Must[*composed](t)(w.start(s))
+		c := assert.Must[*composed](t)(w.start(s))
 		_, err := c.spill.blobs.Create(t.Context(), nil)
 		if err := errors.Join(err, c.repo.Table().Create(t.Context()), c.copies.Create(t.Context()), c.queue.Create(t.Context())); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -56,10 +57,10 @@ func TestOwnRows(t *testing.T) {
 	ctx := context.Background()
 	table := acmeTable(t, harness.Account(t))
 	byCustomer := intrapartition.NewIndex("customer", func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) }, nil)
-	r := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer))
+	r := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer))
 	before := others(t, table)
 
-	report := harness.Must[tables.Report](t)(r.Rebuild(ctx, nil))
+	report := assert.Must[tables.Report](t)(r.Rebuild(ctx, nil))
 	if report.Read != 2 || report.Failed != 0 {
 		t.Errorf("Rebuild: %+v", report)
 	}
@@ -93,11 +94,11 @@ func TestOwnRows(t *testing.T) {
 			t.Errorf("Update of %s: %v", row, err)
 		}
 	}
-	changed := harness.Must[*acmeOrder](t)(r.Update(ctx, tables.Key{Partition: "acme", Row: want[0]}, func(o *acmeOrder) error { o.Customer = "new"; return nil }))
+	changed := assert.Must[*acmeOrder](t)(r.Update(ctx, tables.Key{Partition: "acme", Row: want[0]}, func(o *acmeOrder) error { o.Customer = "new"; return nil }))
 	if changed.Rest["Extra"] != tables.String("kept") {
 		t.Errorf("%+v", changed)
 	}
-	if v := harness.Must[tables.Report](t)(r.Verify(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error { return fmt.Errorf("%+v", f) }})); v.Read != 2 {
+	if v := assert.Must[tables.Report](t)(r.Verify(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error { return fmt.Errorf("%+v", f) }})); v.Read != 2 {
 		t.Errorf("Verify: %+v", v)
 	}
 	if after := others(t, table); !slices.Equal(after, before) {
@@ -122,7 +123,7 @@ func others(t *testing.T, table *tables.Table) (all []string) {
 // TestOwnRowsAreWritten: a repository writes nothing that its own queries would not find.
 func TestOwnRowsAreWritten(t *testing.T) {
 	ctx := context.Background()
-	r := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), acmeSchema))
+	r := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), acmeSchema))
 	good := func() *acmeOrder {
 		return &acmeOrder{PartitionKey: "acme", RowKey: "O-2024-000009", Kind: "order", Customer: "c"}
 	}
@@ -185,7 +186,7 @@ type item struct {
 
 // TestOverlappingRepositories: two repositories of a store must not take each other's rows for their own.
 func TestOverlappingRepositories(t *testing.T) {
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "overlap", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "overlap", nil))
 	add := func(table string, schema patterns.Schema[acmeOrder]) error {
 		_, err := patterns.NewRepository(store.Table(table), schema)
 		return err
@@ -213,7 +214,7 @@ func TestOverlappingRepositories(t *testing.T) {
 // TestUnmatchedRows: a job says so where the schema fits no row of a table that has rows, and says nothing of an empty table.
 func TestUnmatchedRows(t *testing.T) {
 	ctx := context.Background()
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "unmatched", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "unmatched", nil))
 	for name, schema := range map[string]patterns.Schema[acmeOrder]{
 		"ByRows":  {Rows: compoundkey.Starting("order")},
 		"ByMine":  {Mine: func(k tables.Key) bool { return k.Row == "none" }},
@@ -221,19 +222,19 @@ func TestUnmatchedRows(t *testing.T) {
 		"ByAll":   {},
 	} {
 		table := store.Table(storagetest.Open(t).TableName(t) + name)
-		r := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, schema))
-		harness.Check(t, table.CreateIfMissing(ctx))
+		r := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, schema))
+		assert.Check(t, table.CreateIfMissing(ctx))
 		told := func(want string) {
 			t.Helper()
 			for op, run := range map[string]func(context.Context, *patterns.JobOptions) (tables.Report, error){"Verify": r.Verify, "Rebuild": r.Rebuild} {
-				report := harness.Must[tables.Report](t)(run(ctx, nil))
+				report := assert.Must[tables.Report](t)(run(ctx, nil))
 				if report.Unmatched != want || strings.Contains(report.String(), "no row of the table") != (want != "") {
 					t.Errorf("%s of %s: %s", op, name, report)
 				}
 			}
 		}
 		told("")
-		harness.Check(t, table.Entities().Insert(ctx, harness.Bag("p", "r", "value")))
+		assert.Check(t, table.Entities().Insert(ctx, harness.Bag("p", "r", "value")))
 		if name == "ByAll" {
 			told("")
 			continue
@@ -242,11 +243,11 @@ func TestUnmatchedRows(t *testing.T) {
 		if name == "ByWhere" {
 			e := harness.Bag("p", "s", "value")
 			e.Properties.Set("Kind", tables.String("order"))
-			harness.Check(t, table.Entities().Insert(ctx, e))
+			assert.Check(t, table.Entities().Insert(ctx, e))
 			told("")
 		}
 	}
-	report := harness.Must[tables.Report](t)(store.Verify(ctx, nil))
+	report := assert.Must[tables.Report](t)(store.Verify(ctx, nil))
 	if strings.Count(report.Unmatched, "ByRows")+strings.Count(report.Unmatched, "ByMine") != 2 || strings.Contains(report.Unmatched, "ByWhere") {
 		t.Errorf("all: %+v", report)
 	}

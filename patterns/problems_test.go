@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -29,10 +30,10 @@ func TestJobsPassOverRowsThatDoNotFit(t *testing.T) {
 		case 13:
 			e.Set("Customer", tables.String("c13 cut here"))
 		}
-		harness.Check(t, table.Entities().Insert(ctx, e))
+		assert.Check(t, table.Entities().Insert(ctx, e))
 	}
 	byCustomer := intrapartition.NewIndex("customer", func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) }, nil)
-	r := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer))
+	r := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer))
 	bad := func(want map[string]bool) *patterns.JobOptions {
 		return &patterns.JobOptions{Found: func(f patterns.Finding) error {
 			if f.Err == nil || !want[f.Entity.Row] {
@@ -42,18 +43,18 @@ func TestJobsPassOverRowsThatDoNotFit(t *testing.T) {
 		}}
 	}
 	three := map[string]bool{"O-2024-000011": true, "O-2024-000012": true, "O-2024-000013": true}
-	rebuilt := harness.Must[tables.Report](t)(r.Rebuild(ctx, bad(three)))
+	rebuilt := assert.Must[tables.Report](t)(r.Rebuild(ctx, bad(three)))
 	if rebuilt.Read != 40 || rebuilt.Written != 37 || rebuilt.Failed != 3 || rebuilt.Findings != 3 {
 		t.Errorf("Rebuild: %s", rebuilt)
 	}
-	repaired := harness.Must[tables.Report](t)(r.Repair(ctx, bad(three)))
+	repaired := assert.Must[tables.Report](t)(r.Repair(ctx, bad(three)))
 	if repaired.Read != 40 || repaired.Findings != 3 || repaired.Repaired != 0 {
 		t.Errorf("Repair: %s", repaired)
 	}
 	index := byCustomer.Query(compoundkey.All())
 	copies := 0
 	for _, err := range index.Partition("acme").All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		copies++
 	}
 	if copies != 37 {
@@ -79,9 +80,9 @@ func TestJobsPassOverRowsThatDoNotFit(t *testing.T) {
 	_, err := r.Update(ctx, tables.Key{Partition: "acme", Row: "O-2024-000013"}, func(o *acmeOrder) error { o.Total++; return nil })
 	harness.WantKind(t, err, tables.ErrInvalid)
 	_, err = r.Update(ctx, tables.Key{Partition: "acme", Row: "O-2024-000013"}, func(o *acmeOrder) error { o.Customer, o.Lossy = "c13", false; return nil })
-	harness.Check(t, err)
+	assert.Check(t, err)
 	left := map[string]bool{"O-2024-000011": true, "O-2024-000012": true}
-	if report := harness.Must[tables.Report](t)(r.Verify(ctx, bad(left))); report.Findings != 2 {
+	if report := assert.Must[tables.Report](t)(r.Verify(ctx, bad(left))); report.Findings != 2 {
 		t.Errorf("Verify: %s", report)
 	}
 }

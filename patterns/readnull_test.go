@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -27,12 +28,12 @@ func TestSelectAnswersNull(t *testing.T) {
 	const plain = `{` + keys + `,"Timestamp":null,"_tpPrimary":null,"_tpShared":null,"_tpCopies":null,"_tpIncarnation":null,"_tpWrite":null,"Name":"Ann","Salary":null}`
 	ctx := context.Background()
 	table := oneRow(t, plain)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
-	v := harness.Must[*person](t)(repo.Query().Partition("red").Select("Name", "Salary").First(ctx))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
+	v := assert.Must[*person](t)(repo.Query().Partition("red").Select("Name", "Salary").First(ctx))
 	if v.Name != "Ann" || v.Salary != 0 || v.Key() != (tables.Key{Partition: "red", Row: "person_0007"}) || v.Incarnation() != "" || !v.Timestamp.IsZero() {
 		t.Errorf("%+v, key %v, incarnation %q", v, v.Key(), v.Incarnation())
 	}
-	e := harness.Must[*tables.Entity](t)(table.Entities().Query().Partition("red").Select("Name", "Salary").First(ctx))
+	e := assert.Must[*tables.Entity](t)(table.Entities().Query().Partition("red").Select("Name", "Salary").First(ctx))
 	if len(e.Properties) != 1 || e.Get("Name") != tables.String("Ann") || !e.Timestamp.IsZero() {
 		t.Errorf("%+v", e)
 	}
@@ -42,7 +43,7 @@ func TestSelectAnswersNull(t *testing.T) {
 		"a shared row":   strings.Replace(plain, `"_tpShared":null`, `"_tpShared":"list"`, 1),
 		"shared, before": strings.Replace(plain, `"_tpPrimary":null,"_tpShared":null`, `"_tpShared":"list","_tpPrimary":null`, 1),
 	} {
-		repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(oneRow(t, row), personSchema()))
+		repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(oneRow(t, row), personSchema()))
 		_, err := repo.Query().Partition("red").Select("Name").First(ctx)
 		if harness.WantKind(t, err, tables.ErrNotFound); t.Failed() {
 			t.Error(name)
@@ -75,9 +76,9 @@ func TestLaterVersionsPropertiesAreCarried(t *testing.T) {
 	const later = `"_tpLater@odata.type":"Edm.Int64","_tpLater":"9007199254740993","_tpMore":"x"`
 	g := &golden{stored: `{"odata.etag":"W/\"datetime'1'\"","PartitionKey":"p","RowKey":"r",` + later + `,"Text":"a","Other":1}`}
 	table := harness.InProcess(t, g.Do).Table("Employees")
-	bags, memos := table.Entities(), harness.Must[*tables.Rows[memo]](t)(tables.RowsOf[memo](table))
+	bags, memos := table.Entities(), assert.Must[*tables.Rows[memo]](t)(tables.RowsOf[memo](table))
 	key := tables.Key{Partition: "p", Row: "r"}
-	e, m := harness.Must[*tables.Entity](t)(bags.Get(ctx, key)), harness.Must[*memo](t)(memos.Get(ctx, key))
+	e, m := assert.Must[*tables.Entity](t)(bags.Get(ctx, key)), assert.Must[*memo](t)(memos.Get(ctx, key))
 	if len(e.Properties) != 2 || len(m.Rest) != 1 || m.Rest["Other"] != tables.Int32(1) {
 		t.Fatalf("%v, %v", e.Properties, m.Rest)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -111,7 +112,7 @@ func TestRebuildInSets(t *testing.T) {
 	schema := patterns.Schema[person]{Rows: compoundkey.Starting("person"), Key: func(p *person) tables.Key {
 		return tables.Key{Partition: "red", Row: fmt.Sprintf("person_%06d", p.ID)}
 	}}
-	bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))
+	bare := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))
 	_, err := bare.BulkNonAtomic(ctx, func(yield func(*person, error) bool) {
 		for id := range n {
 			p := ann()
@@ -121,16 +122,16 @@ func TestRebuildInSets(t *testing.T) {
 			}
 		}
 	}, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	busy := true // what a program without the index writes while the first page is filled
 	byEmail := intrapartition.NewIndex("email", func(p *person) compoundkey.Part {
 		if busy && p.ID == 123 {
 			busy = false
-			harness.Must[*person](t)(bare.Update(ctx, tables.Key{Partition: "red", Row: "person_000123"}, func(p *person) error { p.Name = "busy"; return nil }))
+			assert.Must[*person](t)(bare.Update(ctx, tables.Key{Partition: "red", Row: "person_000123"}, func(p *person) error { p.Name = "busy"; return nil }))
 		}
 		return compoundkey.String(p.Email)
 	}, nil)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, byEmail))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, byEmail))
 	requests.Store(0)
 	report, err := repo.Rebuild(ctx, nil)
 	t.Logf("%d requests, %v", requests.Load(), report)
@@ -141,8 +142,8 @@ func TestRebuildInSets(t *testing.T) {
 	if got := requests.Load(); got != int64(n/1000+n/50+16) {
 		t.Errorf("%d requests", got)
 	}
-	if p := harness.Must[*person](t)(byEmail.In("red").Get(ctx, compoundkey.String("p123@contoso.com"))); p.Name != "busy" {
+	if p := assert.Must[*person](t)(byEmail.In("red").Get(ctx, compoundkey.String("p123@contoso.com"))); p.Name != "busy" {
 		t.Errorf("%+v", p)
 	}
-	harness.Check(t, harness.Clean(ctx, repo.Verify, nil))
+	assert.Check(t, harness.Clean(ctx, repo.Verify, nil))
 }

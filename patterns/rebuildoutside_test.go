@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -46,16 +47,16 @@ func openLateIndex(t *testing.T, s *storagetest.Service, n, partitions, groups i
 	w := &lateIndex{requests: &storagetest.RequestCounter{}}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, w.requests)
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
 	schema := patterns.Schema[person]{Rows: compoundkey.Starting("person"), OtherBuilds: otherBuilds, Key: func(p *person) tables.Key {
 		return tables.Key{Partition: fmt.Sprintf("p%06d", p.ID*partitions/n), Row: fmt.Sprintf("person_%06d", p.ID)}
 	}}
 	w.copies = store.Table("Copies")
 	w.index = interpartition.NewIndex("key", func(p *person) compoundkey.Part { return compoundkey.String(scattered(p)) },
 		&interpartition.Options[person]{Unique: true, Table: w.copies, Group: func(p *person) string { return fmt.Sprint("g", p.ID%groups) }})
-	w.bare = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Account().Table("People"), schema))
-	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("People"), schema, w.index))
-	harness.Check(t, store.Create(t.Context()))
+	w.bare = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Account().Table("People"), schema))
+	w.repo = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("People"), schema, w.index))
+	assert.Check(t, store.Create(t.Context()))
 	return w
 }
 
@@ -71,7 +72,7 @@ func (w *lateIndex) fill(t *testing.T, n int) {
 			}
 		}
 	}, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 }
 
 // rebuild returns the report of a Rebuild, and its requests for each 1,000 entities.
@@ -112,9 +113,9 @@ func TestRequestCountsOfRebuildOutside(t *testing.T) {
 			} {
 				i := 0
 				for row, err := range w.copies.Entities().Query().AllowTableScan().Select("RowKey").All(t.Context()) {
-					harness.Check(t, err)
+					assert.Check(t, err)
 					if c.harm(i) {
-						harness.Check(t, w.copies.Entities().DeleteUnconditional(t.Context(), row.Key))
+						assert.Check(t, w.copies.Entities().DeleteUnconditional(t.Context(), row.Key))
 					}
 					i++
 				}
@@ -124,7 +125,7 @@ func TestRequestCountsOfRebuildOutside(t *testing.T) {
 					t.Errorf("%s: %.1f requests for 1,000 entities, want at most %.0f; %v", c.what, requests, c.most, report)
 				}
 			}
-			harness.Check(t, harness.Clean(t.Context(), w.repo.Verify, nil))
+			assert.Check(t, harness.Clean(t.Context(), w.repo.Verify, nil))
 			if marked, err := w.marked(t.Context()); marked != 0 || err != nil {
 				t.Errorf("%d copies are marked, %v", marked, err)
 			}
@@ -171,15 +172,15 @@ func TestRebuildOfLists(t *testing.T) {
 	requests := &storagetest.RequestCounter{}
 	s := *storagetest.Simulator(t, nil)
 	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, requests)
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &s), "contoso", nil))
-	bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Account().Table("People"), personSchema()))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &s), "contoso", nil))
+	bare := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Account().Table("People"), personSchema()))
 	lists := indexentities.NewInTable("city", func(p *person) compoundkey.Part { return compoundkey.Int(int64(p.ID%20), 2) }, nil, nil)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("People"), personSchema(), lists))
-	harness.Check(t, store.Create(t.Context()))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("People"), personSchema(), lists))
+	assert.Check(t, store.Create(t.Context()))
 	for id := range n {
 		p := ann()
 		p.ID, p.Photo = id, nil
-		harness.Check(t, bare.Insert(t.Context(), p))
+		assert.Check(t, bare.Insert(t.Context(), p))
 	}
 	for _, written := range []int64{n, 0} {
 		requests.Reset()
@@ -205,7 +206,7 @@ func TestRebuildResumesCopies(t *testing.T) {
 				if missing > 1 {
 					w.rebuild(t, nil)
 					for i := 0; i < n; i += missing {
-						harness.Check(t, w.copies.Entities().DeleteUnconditional(t.Context(), tables.Key{Partition: "key_g0", Row: scattered(&person{ID: i})}))
+						assert.Check(t, w.copies.Entities().DeleteUnconditional(t.Context(), tables.Key{Partition: "key_g0", Row: scattered(&person{ID: i})}))
 					}
 				}
 				options := &patterns.JobOptions{Concurrency: 1}
@@ -231,7 +232,7 @@ func TestRebuildResumesCopies(t *testing.T) {
 				if err != nil || report.Read != n || report.Written > int64((n+missing-1)/missing) || report.Written+report.Unchanged != n || report.Resume != "" {
 					t.Errorf("stopped at %d: %v, %v", stop, report, err)
 				}
-				harness.Check(t, harness.Clean(t.Context(), w.repo.Verify, nil))
+				assert.Check(t, harness.Clean(t.Context(), w.repo.Verify, nil))
 				if token == "" {
 					break
 				}
@@ -261,13 +262,13 @@ func TestRebuildWithOtherBuilds(t *testing.T) {
 	} {
 		s.Wait(c.after)
 		report, _ := c.of.rebuild(t, nil)
-		marked := harness.Must[int](t)(w.marked(t.Context()))
+		marked := assert.Must[int](t)(w.marked(t.Context()))
 		if report.Written != int64(c.written) || marked != c.marked {
 			t.Errorf("%s: %d are marked, want %d; %d written, want %d", c.what, marked, c.marked, report.Written, c.written)
 		}
-		if p := harness.Must[*person](t)(c.of.index.In("g0").Get(t.Context(), compoundkey.String(scattered(&person{ID: 7})))); p.ID != 7 {
+		if p := assert.Must[*person](t)(c.of.index.In("g0").Get(t.Context(), compoundkey.String(scattered(&person{ID: 7})))); p.ID != 7 {
 			t.Errorf("%s: %+v", c.what, p)
 		}
-		harness.Check(t, harness.Clean(t.Context(), c.of.repo.Verify, nil))
+		assert.Check(t, harness.Clean(t.Context(), c.of.repo.Verify, nil))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -29,7 +30,7 @@ func nameIndex() patterns.Pattern[person] {
 func othersIn(t *testing.T, table *tables.Table) (keys []string) {
 	t.Helper()
 	for row, err := range table.Entities().Query().AllowTableScan().Select("RowKey").All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if !strings.HasPrefix(row.Key.Row, "person_") && !strings.HasPrefix(row.Key.Row, "name_") {
 			keys = append(keys, row.Key.Partition+" "+row.Key.Row)
 		}
@@ -60,7 +61,7 @@ func TestRemoveUnattached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			w := newDamagedTable(t, n, c.pattern, nameIndex())
-			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(w.repo.Table(), personSchema(), nameIndex()))
+			repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(w.repo.Table(), personSchema(), nameIndex()))
 			unattached := []patterns.Pattern[person]{c.pattern(w.store)}
 			found := 0
 			options := &patterns.JobOptions{DryRun: true, Found: func(f patterns.Finding) error {
@@ -82,14 +83,14 @@ func TestRemoveUnattached(t *testing.T) {
 			if report, err := repo.RemoveUnattached(ctx, unattached, nil); err != nil || report.Deleted+report.Written != 0 {
 				t.Errorf("another run: %+v, %v", report, err)
 			}
-			harness.Check(t, harness.Clean(ctx, repo.Verify, nil))
-			next := harness.Must[*patterns.Store](t)(patterns.NewStore(w.store.Account(), "again"+strings.ToLower(strings.ReplaceAll(name, " ", "")), nil))
-			again := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(next.Table(w.repo.Table().Name()), personSchema(), c.pattern(next), nameIndex()))
-			harness.Check(t, next.Create(ctx))
+			assert.Check(t, harness.Clean(ctx, repo.Verify, nil))
+			next := assert.Must[*patterns.Store](t)(patterns.NewStore(w.store.Account(), "again"+strings.ToLower(strings.ReplaceAll(name, " ", "")), nil))
+			again := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(next.Table(w.repo.Table().Name()), personSchema(), c.pattern(next), nameIndex()))
+			assert.Check(t, next.Create(ctx))
 			if report, err := again.Rebuild(ctx, nil); err != nil || report.Written != n {
 				t.Errorf("attached again: %+v, %v", report, err)
 			}
-			harness.Check(t, harness.Clean(ctx, again.Verify, nil))
+			assert.Check(t, harness.Clean(ctx, again.Verify, nil))
 		})
 	}
 }
@@ -99,7 +100,7 @@ func TestRemoveUnattachedRefuses(t *testing.T) {
 	w := newDamagedTable(t, 1, func(*patterns.Store) patterns.Pattern[person] { return emailIndex() })
 	before := w.requests()
 	bound := nameIndex()
-	_ = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(w.store.Table("Other"), personSchema(), bound))
+	_ = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(w.store.Table("Other"), personSchema(), bound))
 	for what, c := range map[string]struct {
 		patterns []patterns.Pattern[person]
 		options  *patterns.JobOptions
@@ -146,12 +147,12 @@ func removal(attachedAgain bool, more func(t testing.TB, s *storagetest.Service,
 			}
 			return patterns.NewRepository(a.Table(name), personSchema(), attached...)
 		}
-		with := harness.Must[*patterns.Repository[person]](t)(open(s, emailIndex(), nameIndex()))
-		harness.Check(t, with.Table().Create(t.Context()))
+		with := assert.Must[*patterns.Repository[person]](t)(open(s, emailIndex(), nameIndex()))
+		assert.Check(t, with.Table().Create(t.Context()))
 		for id := range 3 {
 			p := ann()
 			p.ID, p.Email, p.Photo = id, fmt.Sprint(id), nil
-			harness.Check(t, with.Insert(t.Context(), p))
+			assert.Check(t, with.Insert(t.Context(), p))
 		}
 		if more != nil {
 			more(t, s, with)
@@ -195,12 +196,12 @@ func TestRemoveUnattachedSweep(t *testing.T) {
 		"Removed":  removal(false, nil),
 		"Attached": removal(true, nil),
 		"Orphans": removal(false, func(t testing.TB, _ *storagetest.Service, with *patterns.Repository[person]) {
-			bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(with.Table(), personSchema(), nameIndex()))
+			bare := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(with.Table(), personSchema(), nameIndex()))
 			_, err := bare.Update(t.Context(), tables.Key{Partition: "red", Row: "person_0001"}, func(p *person) error { p.Email = "moved"; return nil })
-			harness.Check(t, err, bare.DeleteUnconditional(t.Context(), tables.Key{Partition: "red", Row: "person_0002"}))
+			assert.Check(t, err, bare.DeleteUnconditional(t.Context(), tables.Key{Partition: "red", Row: "person_0002"}))
 			p := ann()
 			p.ID, p.Email = 3, "new" // its copies have no entity that lists them, or none at all
-			harness.Check(t, bare.Insert(t.Context(), p))
+			assert.Check(t, bare.Insert(t.Context(), p))
 		}),
 	} {
 		c.Floor, c.Every = removePoints[name], harness.SweepEvery()
@@ -215,15 +216,15 @@ func TestRemoveUnattachedBesideWriters(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name := s.TableName(t)
 	open := func(s *storagetest.Service, attached ...patterns.Pattern[person]) *patterns.Repository[person] {
-		a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table(name), personSchema(), attached...))
+		a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+		return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table(name), personSchema(), attached...))
 	}
 	with := open(s, emailIndex())
-	harness.Check(t, with.Table().Create(ctx))
+	assert.Check(t, with.Table().Create(ctx))
 	for id := range 10 {
 		p := ann()
 		p.ID, p.Email, p.Photo = id, fmt.Sprint(id), nil
-		harness.Check(t, with.Insert(ctx, p))
+		assert.Check(t, with.Insert(ctx, p))
 	}
 	batches := 0
 	faulty, _ := s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
@@ -235,7 +236,7 @@ func TestRemoveUnattachedBesideWriters(t *testing.T) {
 		}
 		return storagetest.Before("concurrent writer", func() {
 			_, err := with.Update(ctx, tables.Key{Partition: "red", Row: fmt.Sprintf("person_%04d", batches)}, func(p *person) error { p.Salary++; return nil })
-			harness.Check(t, err)
+			assert.Check(t, err)
 		})
 	}))
 	report, err := open(faulty).RemoveUnattached(ctx, []patterns.Pattern[person]{emailIndex()}, &patterns.JobOptions{Concurrency: 1})
@@ -254,7 +255,7 @@ func TestRemoveUnattachedBesideWriters(t *testing.T) {
 func TestRemoveUnattachedLeavesOtherTypes(t *testing.T) {
 	ctx, table := t.Context(), harness.NewTable(t, harness.Account(t))
 	typed := func(prefix string, attached ...patterns.Pattern[person]) *patterns.Repository[person] {
-		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, patterns.Schema[person]{Key: func(p *person) tables.Key {
+		return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, patterns.Schema[person]{Key: func(p *person) tables.Key {
 			return tables.Key{Partition: p.Team, Row: compoundkey.Join(prefix, compoundkey.Int(p.ID, 4), compoundkey.String(p.Name))}
 		}}, attached...))
 	}
@@ -262,7 +263,7 @@ func TestRemoveUnattachedLeavesOtherTypes(t *testing.T) {
 	for id, r := range []*patterns.Repository[person]{ours, theirs} {
 		p := ann()
 		p.ID, p.Email, p.Photo = id, fmt.Sprint(id), nil
-		harness.Check(t, r.Insert(ctx, p))
+		assert.Check(t, r.Insert(ctx, p))
 	}
 	if report, err := typed("a").RemoveUnattached(ctx, []patterns.Pattern[person]{emailIndex()}, nil); err != nil || report.Deleted != 1 || report.Written != 1 || report.Failed != 0 {
 		t.Errorf("%+v, %v", report, err)
@@ -270,13 +271,13 @@ func TestRemoveUnattachedLeavesOtherTypes(t *testing.T) {
 	if left := othersIn(t, table); len(left) != 3 { // two entities, and the copy of one
 		t.Errorf("left: %q", left)
 	}
-	harness.Check(t, harness.Clean(ctx, theirs.Verify, nil))
+	assert.Check(t, harness.Clean(ctx, theirs.Verify, nil))
 }
 
 // TestRemoveUnattachedLeavesMarks: rows that the mover and the outbox keep beside entities have owners that a pattern's name may equal.
 func TestRemoveUnattachedLeavesMarks(t *testing.T) {
 	ctx, table := t.Context(), harness.NewTable(t, harness.Account(t))
-	people := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
+	people := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
 	for row, owner := range map[string]string{"\uFFFCmovemark_x": "mover", "\uFFFCoutboxlock_x": "outbox", "outbox_x": "outbox"} {
 		body := fmt.Sprintf(`{"PartitionKey":"Sales","RowKey":%q,"_tpShared":%q}`, row, owner)
 		if _, err := table.Client().AddEntity(ctx, []byte(body), nil); err != nil {

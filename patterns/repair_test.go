@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -116,7 +117,7 @@ func sweptRepair(async bool, has []string, kinds ...string) storagetest.SweepCas
 				o.without = append(o.without, name)
 			}
 		}
-		d := harness.Must[*desk](t)(o.start(s))
+		d := assert.Must[*desk](t)(o.start(s))
 		x := &damage{t: t, d: d, dice: rand.New(rand.NewPCG(1, 1))}
 		for n := range len(kinds) {
 			if err := d.repo.Insert(t.Context(), colleague(n, 1)); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -33,12 +34,12 @@ func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns
 	requests := new(atomic.Int64)
 	a := harness.AccountWith(t, harness.Watching(harness.PerAttempt(func(r *http.Request) { w.before(requests.Add(1), r) })))
 	name := storagetest.Open(t).TableName(t)
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(a, "jobs"+strings.ToLower(name[max(0, len(name)-20):]), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(a, "jobs"+strings.ToLower(name[max(0, len(name)-20):]), nil))
 	table := store.Table(name)
 	w.store, w.requests = store, requests.Load
-	w.bare = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
-	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), append(more, pattern(store))...))
-	harness.Check(t, store.Create(t.Context()))
+	w.bare = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
+	w.repo = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), append(more, pattern(store))...))
+	assert.Check(t, store.Create(t.Context()))
 	_, err := w.repo.BulkNonAtomic(t.Context(), func(yield func(*person, error) bool) {
 		for id := range n {
 			p := ann()
@@ -48,7 +49,7 @@ func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns
 			}
 		}
 	}, nil)
-	harness.Check(t, err, store.Close(t.Context()))
+	assert.Check(t, err, store.Close(t.Context()))
 	return w
 }
 
@@ -57,7 +58,7 @@ func (w *damagedTable) rows(t *testing.T, partition, prefix string, do func(keys
 	t.Helper()
 	var keys []tables.Key
 	for row, err := range w.repo.Table().Entities().Query().Partition(partition).Select("RowKey").All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if strings.HasPrefix(row.Key.Row, prefix) {
 			keys = append(keys, row.Key)
 		}
@@ -107,7 +108,7 @@ func TestRequestCountsOfRepair(t *testing.T) {
 			counted := func(job harness.RepositoryJob) (requests int64, found []patterns.Finding) {
 				before := w.requests()
 				found, err := harness.Findings(hasty(t.Context()), job, &patterns.JobOptions{Lag: time.Millisecond})
-				harness.Check(t, err)
+				assert.Check(t, err)
 				return w.requests() - before, found
 			}
 			verified, found := counted(w.repo.Verify)
@@ -123,7 +124,7 @@ func TestRequestCountsOfRepair(t *testing.T) {
 			if got := repaired - verified; got != c.want || len(found) != n {
 				t.Errorf("%d requests for %d findings, want %d", got, len(found), c.want)
 			}
-			harness.Check(t, harness.Clean(t.Context(), w.repo.Verify, &patterns.JobOptions{Lag: time.Millisecond}))
+			assert.Check(t, harness.Clean(t.Context(), w.repo.Verify, &patterns.JobOptions{Lag: time.Millisecond}))
 		})
 	}
 }
@@ -137,7 +138,7 @@ func TestRepairTogether(t *testing.T) {
 	}
 	w.rows(t, "red", "email_", func(keys []tables.Key) { w.remove(t, keys) })
 	// The key of the third is another row's, which Repair leaves as it is, and the fourth has changed since it was found.
-	harness.Check(t, w.bare.Table().Entities().Insert(ctx, &tables.Entity{Key: taken(3)}))
+	assert.Check(t, w.bare.Table().Entities().Insert(ctx, &tables.Entity{Key: taken(3)}))
 	var once bool
 	found, err := harness.Findings(ctx, w.repo.Repair, &patterns.JobOptions{Concurrency: 1, Progress: func(tables.Report) {
 		if once {
@@ -145,9 +146,9 @@ func TestRepairTogether(t *testing.T) {
 		}
 		once = true
 		_, err := w.bare.Update(ctx, tables.Key{Partition: "red", Row: "person_0004"}, func(p *person) error { p.Name = "changed"; return nil })
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}})
-	harness.Check(t, err)
+	assert.Check(t, err)
 	for _, f := range found {
 		if is := f.Entity.Row == "person_0003"; f.Repaired == is || errors.Is(f.NotRepaired, tables.ErrDuplicate) != is {
 			t.Errorf("%v", f)
@@ -156,10 +157,10 @@ func TestRepairTogether(t *testing.T) {
 	if len(found) != 12 {
 		t.Errorf("%d findings", len(found))
 	}
-	harness.Check(t, w.bare.Table().Entities().DeleteUnconditional(ctx, taken(3)))
-	harness.Must[tables.Report](t)(w.repo.Repair(ctx, nil))
-	harness.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
-	if p := harness.Must[*person](t)(w.repo.Get(ctx, tables.Key{Partition: "red", Row: "person_0004"})); p.Name != "changed" {
+	assert.Check(t, w.bare.Table().Entities().DeleteUnconditional(ctx, taken(3)))
+	assert.Must[tables.Report](t)(w.repo.Repair(ctx, nil))
+	assert.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
+	if p := assert.Must[*person](t)(w.repo.Get(ctx, tables.Key{Partition: "red", Row: "person_0004"})); p.Name != "changed" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -187,7 +188,7 @@ func repairHalfHealed(t *testing.T, at int64) []patterns.Finding {
 	w.rows(t, "red", "email_", func(keys []tables.Key) { w.remove(t, keys) })
 	update := func(of *patterns.Repository[person], id int) {
 		_, err := of.Update(ctx, tables.Key{Partition: "red", Row: fmt.Sprintf("person_%04d", id)}, func(p *person) error { p.Name = "changed"; return nil })
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	begin, healing, refused := w.requests(), false, false
 	w.before = func(n int64, request *http.Request) {
@@ -205,12 +206,12 @@ func repairHalfHealed(t *testing.T, at int64) []patterns.Finding {
 		}
 	}
 	found, err := harness.Findings(ctx, w.repo.Repair, &patterns.JobOptions{Concurrency: 1})
-	harness.Check(t, err)
+	assert.Check(t, err)
 	for _, f := range found {
 		if !f.Repaired {
 			t.Errorf("%v", f)
 		}
 	}
-	harness.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
+	assert.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
 	return found
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -20,15 +21,15 @@ func TestRepairWaits(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		ctx, counted, kinds := t.Context(), *s, &storagetest.RequestCounter{}
 		counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, kinds)
-		store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
 		index := interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Unique: true})
-		repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), index))
-		harness.Check(t, store.Create(ctx))
+		repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), index))
+		assert.Check(t, store.Create(ctx))
 		mails := []string{"missing", "different", "copied", "untouched"} // they say what is done to the copy
 		for i, mail := range mails {
 			p := ann()
 			p.ID, p.Email = i, mail
-			harness.Check(t, repo.Insert(ctx, p))
+			assert.Check(t, repo.Insert(ctx, p))
 		}
 		synctest.Wait() // until the copies are settled
 		at := func(mail string) tables.Key { return tables.Key{Partition: "email", Row: mail} }
@@ -60,7 +61,7 @@ func TestRepairWaits(t *testing.T) {
 			_, err := index.Get(ctx, compoundkey.String("nobody"))
 			harness.WantKind(t, err, tables.ErrNotFound)
 			n := 0
-			for _, row := range harness.Must[stored](t)(readStored(ctx, repo.Table(), "email")) {
+			for _, row := range assert.Must[stored](t)(readStored(ctx, repo.Table(), "email")) {
 				if row["_tpMark"] != "" {
 					n++
 				}
@@ -71,16 +72,16 @@ func TestRepairWaits(t *testing.T) {
 		}
 		synctest.Wait() // until Repair waits
 		right("while Repair waits", 3)
-		harness.Check(t, <-ended)
+		assert.Check(t, <-ended)
 		if took := time.Since(began); took < 35*time.Second || took > 40*time.Second {
 			t.Errorf("Repair took %v", took)
 		}
 		right("after Repair", 0)
 		kinds.Reset()
-		report := harness.Must[tables.Report](t)(repo.Repair(ctx, &patterns.JobOptions{Lag: 1}))
+		report := assert.Must[tables.Report](t)(repo.Repair(ctx, &patterns.JobOptions{Lag: 1}))
 		if report.Findings+report.Marked+report.Candidates != 0 || kinds.Count() != kinds.Kinds()[storagetest.QueryEntities] {
 			t.Errorf("another Repair: %v, %v", report, kinds.Kinds())
 		}
-		harness.Check(t, store.Close(ctx))
+		assert.Check(t, store.Close(ctx))
 	})
 }

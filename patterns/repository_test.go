@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -26,7 +27,7 @@ func people(t testing.TB, a *tables.Account) (*patterns.Repository[person], *int
 		}
 		return compoundkey.String(p.Email)
 	}, nil)
-	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(), email)), email
+	return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(), email)), email
 }
 
 func TestRepositoryUnknownOldState(t *testing.T) {
@@ -188,7 +189,7 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 	repo, _ := people(t, a)
 	unprefixed := personSchema()
 	unprefixed.Rows = compoundkey.Span{}
-	wide := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(repo.Table(), unprefixed))
+	wide := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(repo.Table(), unprefixed))
 	for i := range 5 {
 		p := ann()
 		p.ID, p.Email = i, fmt.Sprintf("p%d@contoso.com", i)
@@ -198,7 +199,7 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 	}
 	for _, r := range []*patterns.Repository[person]{repo, wide} {
 		q := r.Query().Partition("red")
-		plan := harness.Must[tables.Plan](t)(q.Plan())
+		plan := assert.Must[tables.Plan](t)(q.Plan())
 		if want := map[bool]tables.QueryClass{true: tables.RangeQuery, false: tables.PartitionScan}[r == repo]; plan.Class != want {
 			t.Fatalf("class is %v, want %v", plan.Class, want)
 		}
@@ -213,7 +214,7 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 			t.Fatalf("found %v", ids)
 		}
 		before := requests.Load()
-		first := harness.Must[*person](t)(q.First(ctx))
+		first := assert.Must[*person](t)(q.First(ctx))
 		if n := requests.Load() - before; first.ID != 0 || n != 1 {
 			t.Fatalf("First found %d in %d requests", first.ID, n)
 		}
@@ -230,7 +231,7 @@ func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 		return intrapartition.NewIndex(name, func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	}
 	attached := index("email")
-	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, attached))
+	assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, attached))
 	type plain struct{ Name string }
 	type oddField struct {
 		tables.Meta
@@ -261,7 +262,7 @@ func (h halvedAgain) Attach(host driver.Host, of *person) (driver.Implementation
 
 func TestRepositoryWithoutPatterns(t *testing.T) {
 	ctx := context.Background()
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema()))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema()))
 	e := ann()
 	if err := repo.Insert(ctx, e); err != nil {
 		t.Fatal(err)
@@ -305,7 +306,7 @@ func byEmail() *intrapartition.Index[person] {
 func TestRepositoryAddedIndex(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))
-	repository := harness.Must[*patterns.Repository[person]](t)
+	repository := assert.Must[*patterns.Repository[person]](t)
 	email := byEmail()
 	without, with := repository(patterns.NewRepository(table, personSchema())), repository(patterns.NewRepository(table, personSchema(), email))
 	a, b := ann(), ann()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -46,7 +47,7 @@ func byAddress() *intrapartition.Index[tagged] {
 
 func taggedRepository(t *testing.T, table *tables.Table, attached ...patterns.Pattern[tagged]) *patterns.Repository[tagged] {
 	t.Helper()
-	return harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, taggedSchema(), attached...))
+	return assert.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, taggedSchema(), attached...))
 }
 
 func tags(n int) []string {
@@ -134,21 +135,21 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	if _, err := without.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 2; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	stale := harness.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("a")))
+	stale := assert.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("a")))
 	harness.WantKind(t, with.Replace(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, with.Delete(ctx, stale), tables.ErrConflict)
 	x := table.NewTransaction()
 	with.StageReplace(x, stale)
 	_, err := x.Commit(ctx)
 	harness.WantKind(t, err, tables.ErrConflict)
-	if got := harness.Must[*tagged](t)(with.Get(ctx, v.Key())); got.Age != 2 {
+	if got := assert.Must[*tagged](t)(with.Get(ctx, v.Key())); got.Age != 2 {
 		t.Fatalf("%+v", got)
 	}
 	// A concurrent writer who has the index and moves the key: still a conflict, not an entity that is gone.
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 3; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	read := harness.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("a")))
+	read := assert.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("a")))
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Email = "b"; return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -168,14 +169,14 @@ func TestRepositoryMergeKeepsNoLie(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := harness.Must[*tagged](t)(without.Get(ctx, one.Key()))
+	v := assert.Must[*tagged](t)(without.Get(ctx, one.Key()))
 	v.Email = "b"
 	if err := without.Merge(ctx, v, "Email"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := with.Update(ctx, one.Key(), func(v *tagged) error { v.Age++; return nil })
 	harness.WantKind(t, err, tables.ErrDuplicate)
-	if got := harness.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("b"))); got.ID != 2 {
+	if got := assert.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("b"))); got.ID != 2 {
 		t.Fatalf("b is of %+v", got)
 	}
 }
@@ -190,14 +191,14 @@ func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 	}
 	table := harness.NewTable(t, harness.Account(t))
 	mail := intrapartition.NewIndex("email", func(v *contractor) compoundkey.Part { return compoundkey.String(v.Mail) }, nil)
-	contractors := harness.Must[*patterns.Repository[contractor]](t)(patterns.NewRepository(table, patterns.Schema[contractor]{Key: func(v *contractor) tables.Key {
+	contractors := assert.Must[*patterns.Repository[contractor]](t)(patterns.NewRepository(table, patterns.Schema[contractor]{Key: func(v *contractor) tables.Key {
 		return tables.Key{Partition: "p", Row: compoundkey.Join("contractor", compoundkey.Int(v.ID, 4))}
 	}}, mail))
 	if err := contractors.Insert(ctx, &contractor{ID: 1, Mail: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	harness.WantKind(t, taggedRepository(t, table, byAddress()).Insert(ctx, &tagged{ID: 1, Email: "a"}), tables.ErrDuplicate)
-	if got := harness.Must[*contractor](t)(mail.In("p").Get(ctx, compoundkey.String("a"))); got.ID != 1 {
+	if got := assert.Must[*contractor](t)(mail.In("p").Get(ctx, compoundkey.String("a"))); got.ID != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -220,13 +221,13 @@ func TestRepositoryRefusesFleetingKeys(t *testing.T) {
 		tables.Meta
 		ID int `table:"-"`
 	}
-	fleeting := harness.Must[*patterns.Repository[unstored]](t)(patterns.NewRepository(table, patterns.Schema[unstored]{Key: func(v *unstored) tables.Key {
+	fleeting := assert.Must[*patterns.Repository[unstored]](t)(patterns.NewRepository(table, patterns.Schema[unstored]{Key: func(v *unstored) tables.Key {
 		return tables.Key{Partition: "q", Row: fmt.Sprint(v.ID)}
 	}}))
 	harness.WantKind(t, fleeting.Insert(ctx, &unstored{ID: 1}), tables.ErrInvalid)
 	schema := taggedSchema()
 	schema.Rows = compoundkey.Starting("other")
-	misplaced := harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, schema))
+	misplaced := assert.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, schema))
 	harness.WantKind(t, misplaced.Insert(ctx, &tagged{ID: 5}), tables.ErrInvalid)
 }
 
@@ -243,7 +244,7 @@ func TestRepositoryKeyFields(t *testing.T) {
 	name := intrapartition.NewIndex("name", func(v *keyed) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.String(v.RowKey))
 	}, nil)
-	r := harness.Must[*patterns.Repository[keyed]](t)(patterns.NewRepository(table, patterns.Schema[keyed]{Key: func(v *keyed) tables.Key {
+	r := assert.Must[*patterns.Repository[keyed]](t)(patterns.NewRepository(table, patterns.Schema[keyed]{Key: func(v *keyed) tables.Key {
 		return tables.Key{Partition: v.PartitionKey, Row: v.RowKey}
 	}}, name))
 	if err := r.Insert(ctx, &keyed{PartitionKey: "p", RowKey: "1", Name: "Jones"}); err != nil {
@@ -251,7 +252,7 @@ func TestRepositoryKeyFields(t *testing.T) {
 	}
 	get := func(n string) *keyed {
 		t.Helper()
-		return harness.Must[*keyed](t)(name.In("p").Get(ctx, compoundkey.Tuple(compoundkey.String(n), compoundkey.String("1"))))
+		return assert.Must[*keyed](t)(name.In("p").Get(ctx, compoundkey.Tuple(compoundkey.String(n), compoundkey.String("1"))))
 	}
 	v := get("Jones")
 	if v.RowKey != "1" {
@@ -281,13 +282,13 @@ func TestRepositoryPartialValues(t *testing.T) {
 	if err := r.Insert(ctx, v); err != nil {
 		t.Fatal(err)
 	}
-	part := harness.Must[*tagged](t)(r.Query().Partition("p").Select("ID", "Age").First(ctx))
+	part := assert.Must[*tagged](t)(r.Query().Partition("p").Select("ID", "Age").First(ctx))
 	harness.WantKind(t, r.Insert(ctx, part), tables.ErrInvalid)
 	harness.WantKind(t, r.Upsert(ctx, part), tables.ErrInvalid)
 	harness.WantKind(t, r.ReplaceUnconditional(ctx, part), tables.ErrInvalid)
 	part.ID = 2
 	harness.WantKind(t, r.Merge(ctx, part, "ID"), tables.ErrInvalid) // would change the key
-	if got := harness.Must[*tagged](t)(r.Get(ctx, v.Key())); got.Email != "a" || got.ID != 1 {
+	if got := assert.Must[*tagged](t)(r.Get(ctx, v.Key())); got.Email != "a" || got.ID != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -301,7 +302,7 @@ func TestRepositoryUnreadableKeys(t *testing.T) {
 	}
 	narrow := intrapartition.NewIndex("age", func(v *tagged) compoundkey.Part { return compoundkey.Int(v.Age, 2) }, nil)
 	r := taggedRepository(t, table, narrow)
-	v := harness.Must[*tagged](t)(r.Get(ctx, tables.Key{Partition: "p", Row: "id_0001"}))
+	v := assert.Must[*tagged](t)(r.Get(ctx, tables.Key{Partition: "p", Row: "id_0001"}))
 	if e := harness.WantKind(t, r.Replace(ctx, v), tables.ErrInvalid); e.Pattern != "age" {
 		t.Fatalf("%+v", e)
 	}

@@ -163,9 +163,10 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 	return explain(ctx, r.engine, kind, v)
 }
 
-// Verify compares what the patterns store with what the entities require, and gives each difference to
-// JobOptions.Found. It compares rows in the entities' own partitions, copies in other partitions, what patterns with Effect.List store, and first the numbers of patterns with Totals. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
-// ends the run; Verify then also returns a report of the run so far, and Report.Resume continues it. A token
+// Verify compares what the patterns store with what the entities require, and gives each difference to JobOptions.Found. It compares rows in the
+// entities' own partitions, copies in other partitions, what patterns store elsewhere (driver.Effect), and the numbers that they add up
+// (driver.Totals). It writes nothing. Report.Findings is 0 if nothing is wrong. An error ends the run; Verify then also returns a report of the
+// run so far, and Report.Resume continues it. A token
 // has up to 270,000 characters, and up to 12 keys for each page in memory: with 8 readers and keys of 20
 // characters at most 310,000.
 //

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -20,7 +21,7 @@ type note struct {
 
 func noteRepository(t *testing.T, table *tables.Table, attached ...patterns.Pattern[note]) *patterns.Repository[note] {
 	t.Helper()
-	return harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
+	return assert.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
 		Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} },
 	}, attached...))
 }
@@ -39,13 +40,13 @@ func TestKeptRowsAreNotWrittenAlone(t *testing.T) {
 	if err := repo.Insert(ctx, &note{PartitionKey: "p", RowKey: "id_1", Name: "Ann"}); err != nil {
 		t.Fatal(err)
 	}
-	bags, notes := table.Entities(), harness.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
+	bags, notes := table.Entities(), assert.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
 	for _, row := range []string{"id_1", "name_Ann"} {
 		key := tables.Key{Partition: "p", Row: row}
-		read := func() *tables.Entity { return harness.Must[*tables.Entity](t)(bags.Get(ctx, key)) }
-		part := harness.Must[*tables.Entity](t)(bags.Query().Partition("p").Row(row).Select("Name").First(ctx))
-		typed := harness.Must[*note](t)(notes.Get(ctx, key))
-		asBag := harness.Must[*tables.Entity](t)(notes.Entity(typed))
+		read := func() *tables.Entity { return assert.Must[*tables.Entity](t)(bags.Get(ctx, key)) }
+		part := assert.Must[*tables.Entity](t)(bags.Query().Partition("p").Row(row).Select("Name").First(ctx))
+		typed := assert.Must[*note](t)(notes.Get(ctx, key))
+		asBag := assert.Must[*tables.Entity](t)(notes.Entity(typed))
 		for name, err := range map[string]error{
 			"Replace": bags.Replace(ctx, read()), "ReplaceUnconditional": bags.ReplaceUnconditional(ctx, read()), "Merge": bags.Merge(ctx, read()),
 			"MergeUnconditional": bags.MergeUnconditional(ctx, read()), "Upsert": bags.Upsert(ctx, read()), "UpsertMerge": bags.UpsertMerge(ctx, read()),
@@ -74,9 +75,9 @@ func TestKeptRowsAreNotWrittenAlone(t *testing.T) {
 			}
 		}
 	}
-	v := harness.Must[*note](t)(index.In("p").Get(ctx, compoundkey.String("Ann")))
+	v := assert.Must[*note](t)(index.In("p").Get(ctx, compoundkey.String("Ann")))
 	harness.WantKind(t, notes.Replace(ctx, v), tables.ErrInvalid)
-	v = harness.Must[*note](t)(repo.Get(ctx, tables.Key{Partition: "p", Row: "id_1"}))
+	v = assert.Must[*note](t)(repo.Get(ctx, tables.Key{Partition: "p", Row: "id_1"}))
 	harness.WantKind(t, notes.Merge(ctx, v), tables.ErrInvalid)
 	if err := repo.Delete(ctx, v); err != nil {
 		t.Fatal(err)
@@ -93,7 +94,7 @@ func TestKeptRowsAsPlainRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range []string{"id_1", "name_Ann"} {
-		e := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: row}))
+		e := assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: row}))
 		harness.WantKind(t, other.Entities().Insert(ctx, e), tables.ErrInvalid)
 		e = &tables.Entity{Key: e.Key, Properties: e.Properties}
 		if err := other.Entities().Insert(ctx, e); err != nil {
@@ -130,8 +131,8 @@ func TestIncarnationOutlivesPlainWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	key, life := v.Key(), v.Incarnation()
-	bags, notes := table.Entities(), harness.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
-	read := func() *tables.Entity { return harness.Must[*tables.Entity](t)(bags.Get(ctx, key)) }
+	bags, notes := table.Entities(), assert.Must[*tables.Rows[note]](t)(tables.RowsOf[note](table))
+	read := func() *tables.Entity { return assert.Must[*tables.Entity](t)(bags.Get(ctx, key)) }
 	transaction := func(add func(*tables.Transaction)) error {
 		x := table.NewTransaction()
 		add(x)
@@ -143,16 +144,16 @@ func TestIncarnationOutlivesPlainWrites(t *testing.T) {
 		"Upsert":      func() error { return bags.Upsert(ctx, read()) },
 		"Merge":       func() error { return bags.Merge(ctx, read()) },
 		"Transaction": func() error { return transaction(func(x *tables.Transaction) { x.Replace(read()) }) },
-		"struct":      func() error { return notes.Replace(ctx, harness.Must[*note](t)(notes.Get(ctx, key))) },
+		"struct":      func() error { return notes.Replace(ctx, assert.Must[*note](t)(notes.Get(ctx, key))) },
 		"struct's bag": func() error {
-			return bags.Replace(ctx, harness.Must[*tables.Entity](t)(notes.Entity(harness.Must[*note](t)(notes.Get(ctx, key)))))
+			return bags.Replace(ctx, assert.Must[*tables.Entity](t)(notes.Entity(assert.Must[*note](t)(notes.Get(ctx, key)))))
 		},
-		"repository's struct": func() error { return notes.Replace(ctx, harness.Must[*note](t)(repo.Get(ctx, key))) },
+		"repository's struct": func() error { return notes.Replace(ctx, assert.Must[*note](t)(repo.Get(ctx, key))) },
 	} {
 		if err := write(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := harness.Must[*note](t)(repo.Get(ctx, key)).Incarnation(); got != life {
+		if got := assert.Must[*note](t)(repo.Get(ctx, key)).Incarnation(); got != life {
 			t.Errorf("%s: incarnation %q, was %q", name, got, life)
 		}
 	}
@@ -162,7 +163,7 @@ func TestIncarnationOutlivesPlainWrites(t *testing.T) {
 	if err := bags.Upsert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if got := harness.Must[*note](t)(repo.Get(ctx, e.Key)).Incarnation(); got != "" {
+	if got := assert.Must[*note](t)(repo.Get(ctx, e.Key)).Incarnation(); got != "" {
 		t.Errorf("a row under another key has incarnation %q", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"go.uber.org/goleak"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -120,7 +121,7 @@ func TestRebuildsTogether(t *testing.T) {
 				t.Fatal(report, err)
 			}
 			took = append(took, time.Since(began))
-			harness.Check(t, harness.Clean(t.Context(), o.open(t).repo.Verify, nil))
+			assert.Check(t, harness.Clean(t.Context(), o.open(t).repo.Verify, nil))
 		}
 	})
 	t.Logf("%v with one reader, %v with 8", took[0], took[1])
@@ -140,7 +141,7 @@ func TestRebuildResumesAnywhere(t *testing.T) {
 		options := patterns.JobOptions{Partitions: partitions, Concurrency: 4, Progress: func(r tables.Report) { reports = append(reports, r) }}
 		options.SmallPages(7)
 		full, err := d.repo.Rebuild(t.Context(), &options)
-		harness.Check(t, err)
+		assert.Check(t, err)
 		for i, r := range reports[:len(reports)-1] {
 			rest := patterns.JobOptions{Partitions: partitions, Concurrency: 1 + i%5, Resume: r.Resume}
 			rest.SmallPages(7)
@@ -177,7 +178,7 @@ func TestVerifyResumesAnywhere(t *testing.T) {
 		slices.Sort(wants)
 		clean := int64(0) // rows of the table
 		for _, err := range d.table.Entities().Query().AllowTableScan().All(t.Context()) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			clean++
 		}
 		all := func() patterns.JobOptions {
@@ -242,7 +243,7 @@ func TestReadersEndTogether(t *testing.T) {
 			failing, _ := o.service.WithRetries(0).Faulty(storagetest.OnIndex(at, storagetest.Throttled))
 			options := patterns.JobOptions{Concurrency: 5}
 			options.SmallPages(4)
-			report, err := job(harness.Must[*desk](t)(o.start(failing)))(t.Context(), &options)
+			report, err := job(assert.Must[*desk](t)(o.start(failing)))(t.Context(), &options)
 			if !errors.Is(err, tables.ErrUnavailable) {
 				t.Fatalf("%s: %+v, %v", name, report, err)
 			}
@@ -267,7 +268,7 @@ func BenchmarkJobsAtLatency(b *testing.B) {
 	const n = 100_000
 	for _, skewed := range []bool{false, true} {
 		bare := scanned(b, n, skewed)
-		harness.Must[tables.Report](b)(bare.with("email").open(b).repo.Rebuild(b.Context(), nil))
+		assert.Must[tables.Report](b)(bare.with("email").open(b).repo.Rebuild(b.Context(), nil))
 		slow := &slowPolicy{wait: 25 * time.Millisecond}
 		for _, tc := range []struct {
 			name   string

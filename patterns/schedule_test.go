@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -72,7 +73,7 @@ func TestScheduleCounters(t *testing.T) {
 	explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(500), Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 		rate := []float64{0, 0.1, 0.3}[rng.IntN(3)]
-		repo := harness.Must[*members](t)(openMembers(s, "Members"))
+		repo := assert.Must[*members](t)(openMembers(s, "Members"))
 		if err := repo.Table().Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -37,9 +38,9 @@ func (r *setSchedule) stage(t testing.TB, s *storagetest.Service) explore.Stage 
 	r.table, r.queue, r.changes = s.TableName(t), s.QueueName(t), 3
 	r.Faults, r.Deaths, r.Visibility, r.Network = trouble, trouble/5, composedVisibility, s.ClientOptions.Transport
 	repo, _, queue, err := r.start(s)
-	harness.Check(t, err, repo.Table().Create(t.Context()), queue.Create(t.Context()))
+	assert.Check(t, err, repo.Table().Create(t.Context()), queue.Create(t.Context()))
 	for id := range 3 {
-		harness.Check(t, repo.Insert(t.Context(), setPerson(2*id)))
+		assert.Check(t, repo.Insert(t.Context(), setPerson(2*id)))
 	}
 	var stage explore.Stage
 	for range 2 {

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -67,12 +68,12 @@ func (w setWorld) swept(floor int, linked bool, operate func(ctx context.Context
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w.table, w.queue = s.TableName(t), s.QueueName(t)
 		repo, bare, queue, err := w.start(s)
-		harness.Check(t, err, repo.Table().Create(t.Context()), queue.Create(t.Context()))
+		assert.Check(t, err, repo.Table().Create(t.Context()), queue.Create(t.Context()))
 		if linked {
 			bare = repo
 		}
 		_, err = bare.BulkNonAtomic(t.Context(), bulkOf(setPerson), nil)
-		harness.Check(t, err, harness.DrainNow(t.Context(), queue))
+		assert.Check(t, err, harness.DrainNow(t.Context(), queue))
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
 				repo, _, _, err := w.start(s)
@@ -228,7 +229,7 @@ func TestSweepSetsCanFail(t *testing.T) {
 		storagetest.Sweep(t, c)
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), harness.Must[string](t)(os.Executable()), "-test.run=^TestSweepSetsCanFail$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), assert.Must[string](t)(os.Executable()), "-test.run=^TestSweepSetsCanFail$", "-test.v")
 	cmd.Env = append(os.Environ(), careless+"=1")
 	out, err := cmd.CombinedOutput()
 	said := regexp.MustCompile(`sweep TestSweepSetsCanFail: [^\n]*[1-9]\d* divergences`).FindString(string(out))

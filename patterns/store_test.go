@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -21,7 +22,7 @@ import (
 // storeAccount opens the account of a process on the service.
 func storeAccount(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	return assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 // personsIn opens a repository of the store with an index in another table, and photos in blobs.
@@ -30,7 +31,7 @@ func personsIn(t testing.TB, store *patterns.Store) (*patterns.Repository[person
 	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) },
 		&interpartition.Options[person]{ByPartition: true, Table: store.Account().Table("Emails")})
 	photo := largeentities.NewProperty[person]("Photo", blobstorage.Container(store.Account(), "photos"), nil)
-	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail, photo)), byEmail
+	return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail, photo)), byEmail
 }
 
 // TestStoreCreatesWhatIsUsed: Create creates what was opened from the store, and what the patterns of its repositories use.
@@ -39,9 +40,9 @@ func TestStoreCreatesWhatIsUsed(t *testing.T) {
 	var requests storagetest.RequestCounter
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, &requests)
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: "Test"}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: "Test"}))
 	repo, _ := personsIn(t, store)
-	letters := harness.Must[*eventual.Queue](t)(eventual.OpenQueue(store, "letters", nil))
+	letters := assert.Must[*eventual.Queue](t)(eventual.OpenQueue(store, "letters", nil))
 	blobstorage.Open(store, "scans")
 	if n := requests.Count(); n != 0 {
 		t.Errorf("%d requests before Create", n)
@@ -71,10 +72,10 @@ func TestStoreCreatesWhatIsUsed(t *testing.T) {
 // TestStoreCreatesInBothAccounts: an index in a table of another account is created even if both tables have one name.
 func TestStoreCreatesInBothAccounts(t *testing.T) {
 	here, there := storeAccount(t, storagetest.Simulator(t, nil)), storeAccount(t, storagetest.Simulator(t, nil))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(here, "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(here, "contoso", nil))
 	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) },
 		&interpartition.Options[person]{ByPartition: true, Table: there.Table("Persons")})
-	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
+	assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
 	if err := store.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestStoreCreateByManyAtOnce(t *testing.T) {
 	failures := make(chan error)
 	const processes = 5
 	for range processes {
-		store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
 		personsIn(t, store)
 		go func() { failures <- store.Create(t.Context()) }()
 	}
@@ -102,7 +103,7 @@ func TestStoreCreateByManyAtOnce(t *testing.T) {
 // TestStoreCreateGoesOn: what cannot be created is named, and the rest is created.
 func TestStoreCreateGoesOn(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
 	bad, good := store.Table("no-table"), store.Table("Good")
 	err := store.Create(t.Context())
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "create table no-table") {
@@ -123,8 +124,8 @@ func TestStoreRunFinishes(t *testing.T) {
 			}
 			return nil
 		}))
-		persons, _ := notedPersons(t, harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, faulty), "contoso", nil)))
-		other := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
+		persons, _ := notedPersons(t, assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, faulty), "contoso", nil)))
+		other := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
 		_, noted := notedPersons(t, other)
 		if err := other.Create(t.Context()); err != nil {
 			t.Fatal(err)
@@ -169,18 +170,18 @@ func TestStoreRefuses(t *testing.T) {
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Store.Table") {
 		t.Errorf("effects outside on a table of no store: %v", err)
 	}
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
-	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
 	harness.WantKind(t, eventual.Run(t.Context(), store, nil), tables.ErrWiring) // nothing has effects that need the queue
 }
 
 // TestStoreWithoutQueues: an account without a queue endpoint serves repositories whose patterns need no queue, such as indexes.
 func TestStoreWithoutQueues(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: storeAccount(t, s).Endpoints().Table},
+	account := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: storeAccount(t, s).Endpoints().Table},
 		s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), emailIndex(), interpartition.NewIndex("mail", emailPart, nil)))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), emailIndex(), interpartition.NewIndex("mail", emailPart, nil)))
 	if err := errors.Join(store.Create(t.Context()), repo.Insert(t.Context(), ann())); err != nil {
 		t.Fatal(err)
 	}
@@ -193,10 +194,10 @@ func TestStoreWithoutQueues(t *testing.T) {
 // TestRunTimeTable: a table that the program creates itself has the store's queue, and Create leaves it alone.
 func TestRunTimeTable(t *testing.T) {
 	account := storeAccount(t, storagetest.Simulator(t, nil))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
 	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 	table := store.RunTimeTable(account.Table("Tenant7"))
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), outside))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), outside))
 	if err := store.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestStoreThatNobodyMade(t *testing.T) {
 
 // TestInsertBeforeCreate: the error of a missing queue or table says that Store.Create creates it.
 func TestInsertBeforeCreate(t *testing.T) {
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
 	persons, _ := notedPersons(t, store)
 	err := persons.Insert(t.Context(), ann())
 	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "create the queue with Store.Create") {

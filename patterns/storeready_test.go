@@ -18,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -31,10 +32,10 @@ func TestReady(t *testing.T) {
 	var requests storagetest.RequestCounter
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), &requests)
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: s.TableName(t)[max(0, len(s.TableName(t))-20):]}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: s.TableName(t)[max(0, len(s.TableName(t))-20):]}))
 	container := blobstorage.Open(store, "photos").URL()
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
-	letters := harness.Must[interface{ Name() string }](t)(eventual.OpenQueue(store, "letters", nil))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
+	letters := assert.Must[interface{ Name() string }](t)(eventual.OpenQueue(store, "letters", nil))
 	var names []string
 	for _, r := range store.Resources() {
 		names = append(names, r.Name)
@@ -61,8 +62,8 @@ func TestReady(t *testing.T) {
 	if n := requests.Count(); n != 5 {
 		t.Errorf("%d requests for %d resources", n, len(want))
 	}
-	harness.Check(t, store.Create(t.Context()), store.Ready(t.Context()))
-	harness.Check(t, repo.Table().Drop(t.Context()))
+	assert.Check(t, store.Create(t.Context()), store.Ready(t.Context()))
+	assert.Check(t, repo.Table().Drop(t.Context()))
 	err = store.Ready(t.Context())
 	if e := harness.WantKind(t, err, tables.ErrMissingResource); e.Table != repo.Table().Name() || strings.Contains(err.Error(), "letters") {
 		t.Errorf("%v", err)
@@ -76,11 +77,11 @@ func TestReadyDenied(t *testing.T) {
 		return harness.Reply(req, http.StatusForbidden, `{"odata.error":{"code":"AuthorizationPermissionMismatch","message":{"lang":"en-US","value":"no"}}}`, "Content-Type", "application/json"), nil
 	})}}
 	for want, account := range map[string]*tables.Account{
-		"give the program the role Storage Table Data Contributor": harness.Must[*tables.Account](t)(tables.NewAccount(endpoints, readyToken{}, options)),
-		"a role does not help a key":                               harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, "contoso", "c29tZSBrZXk=", options)),
-		"a role does not help a signature":                         harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(endpoints, "sv=2019-02-02&sig=x", options)),
+		"give the program the role Storage Table Data Contributor": assert.Must[*tables.Account](t)(tables.NewAccount(endpoints, readyToken{}, options)),
+		"a role does not help a key":                               assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, "contoso", "c29tZSBrZXk=", options)),
+		"a role does not help a signature":                         assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(endpoints, "sv=2019-02-02&sig=x", options)),
 	} {
-		store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
 		store.Table("Persons")
 		err := store.Ready(t.Context())
 		if !errors.Is(err, tables.ErrDenied) || !strings.Contains(err.Error(), "table Persons cannot be read; ") || !strings.Contains(err.Error(), want) {
@@ -99,43 +100,43 @@ func (readyToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.
 // twoTeams is a store with two repositories whose index has lost a row each.
 func twoTeams(t *testing.T) *patterns.Store {
 	t.Helper()
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
 	for _, name := range []string{"Second", "First"} {
 		byEmail := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-		repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table(name), personSchema(), byEmail))
-		harness.Check(t, store.Create(t.Context()))
+		repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table(name), personSchema(), byEmail))
+		assert.Check(t, store.Create(t.Context()))
 		for id := range 4 {
 			p := ann()
 			p.ID, p.Email = id, fmt.Sprintf("p%d", id)
-			harness.Check(t, repo.Insert(t.Context(), p))
+			assert.Check(t, repo.Insert(t.Context(), p))
 		}
 		rows := repo.Table().Entities()
-		harness.Check(t, rows.DeleteUnconditional(t.Context(), tables.Key{Partition: "red", Row: "email_p1"}))
+		assert.Check(t, rows.DeleteUnconditional(t.Context(), tables.Key{Partition: "red", Row: "email_p1"}))
 	}
 	return store
 }
 
 // TestStoreJobsOfOneName: of two repositories of one name, each token continues in the one whose it is.
 func TestStoreJobsOfOneName(t *testing.T) {
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
 	type guest struct {
 		tables.Meta
 		PartitionKey, RowKey string
 	}
 	byEmail := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-	persons := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("One"), personSchema(), byEmail))
-	guests := harness.Must[*patterns.Repository[guest]](t)(patterns.NewRepository(store.Table("One"), patterns.Schema[guest]{Rows: compoundkey.Starting("guest")}))
-	harness.Check(t, store.Create(t.Context()))
+	persons := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("One"), personSchema(), byEmail))
+	guests := assert.Must[*patterns.Repository[guest]](t)(patterns.NewRepository(store.Table("One"), patterns.Schema[guest]{Rows: compoundkey.Starting("guest")}))
+	assert.Check(t, store.Create(t.Context()))
 	for id := range 6 {
 		p := ann()
 		p.ID, p.Email = id, fmt.Sprintf("p%d", id)
-		harness.Check(t, persons.Insert(t.Context(), p), guests.Insert(t.Context(), &guest{PartitionKey: "red", RowKey: fmt.Sprint("guest_", id)}))
+		assert.Check(t, persons.Insert(t.Context(), p), guests.Insert(t.Context(), &guest{PartitionKey: "red", RowKey: fmt.Sprint("guest_", id)}))
 	}
 	var tokens []string
 	o := fixed()
 	o.SmallPages(2)
 	o.Progress = func(r tables.Report) { tokens = append(tokens, r.Resume) }
-	all := harness.Must[tables.Report](t)(store.Verify(t.Context(), &o))
+	all := assert.Must[tables.Report](t)(store.Verify(t.Context(), &o))
 	if all.Read != 12 || len(tokens) < 6 {
 		t.Fatalf("%+v after %d tokens", all, len(tokens))
 	}
@@ -158,7 +159,7 @@ func TestStoreJobs(t *testing.T) {
 		o.Found = func(f patterns.Finding) error { found = append(found, f.Table+" "+f.Location); return nil }
 		return &o
 	}
-	report := harness.Must[tables.Report](t)(store.Verify(t.Context(), options()))
+	report := assert.Must[tables.Report](t)(store.Verify(t.Context(), options()))
 	if want := []string{"First email_p1", "Second email_p1"}; !slices.Equal(found, want) || report.Read != 8 || report.Findings != 2 || report.Resume != "" {
 		t.Fatalf("%q, %+v", found, report)
 	}
@@ -170,12 +171,12 @@ func TestStoreJobs(t *testing.T) {
 	var checkpoints []checkpoint
 	o := options()
 	o.Progress = func(r tables.Report) { checkpoints = append(checkpoints, checkpoint{r.Resume, slices.Clone(found)}) }
-	harness.Must[tables.Report](t)(store.Verify(t.Context(), o))
+	assert.Must[tables.Report](t)(store.Verify(t.Context(), o))
 	behind := 0
 	for _, c := range checkpoints {
 		o := options()
 		o.Resume = c.token
-		again := harness.Must[tables.Report](t)(store.Verify(t.Context(), o))
+		again := assert.Must[tables.Report](t)(store.Verify(t.Context(), o))
 		if !slices.Contains(found, "First email_p1") {
 			behind++
 		}
@@ -208,9 +209,9 @@ func TestStoreJobs(t *testing.T) {
 	}
 	o = options()
 	o.Resume = broken.Resume
-	harness.Must[tables.Report](t)(store.Repair(t.Context(), o))
-	harness.Check(t, harness.Clean(t.Context(), store.Verify, options()))
-	if report := harness.Must[tables.Report](t)(store.Rebuild(t.Context(), nil)); report.Unchanged != 8 || report.Written != 0 {
+	assert.Must[tables.Report](t)(store.Repair(t.Context(), o))
+	assert.Check(t, harness.Clean(t.Context(), store.Verify, options()))
+	if report := assert.Must[tables.Report](t)(store.Rebuild(t.Context(), nil)); report.Unchanged != 8 || report.Written != 0 {
 		t.Errorf("%+v", report)
 	}
 	for _, bad := range []*patterns.JobOptions{{Partitions: []string{"red"}}, {Patterns: []string{"email"}}, {Rows: 5}, {Resume: "?"}, {Resume: "e30"}} {
@@ -221,13 +222,13 @@ func TestStoreJobs(t *testing.T) {
 
 // TestStoreCheckReady: Run says what is missing, and handles nothing.
 func TestStoreCheckReady(t *testing.T) {
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", &patterns.StoreOptions{CheckReady: true}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", &patterns.StoreOptions{CheckReady: true}))
 	personsIn(t, store)
 	err := eventual.Run(t.Context(), store, nil)
 	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "Emails") {
 		t.Errorf("Run returned %v", err)
 	}
-	harness.Check(t, store.Create(t.Context()))
+	assert.Check(t, store.Create(t.Context()))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- eventual.Run(ctx, store, nil) }()
@@ -243,7 +244,7 @@ func TestStoreContainerName(t *testing.T) {
 	var requests storagetest.RequestCounter
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, &requests)
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
 	blobstorage.Open(store, "my_photos")
 	err := store.Create(t.Context())
 	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"my_photos"`) || requests.Count() != 0 {
@@ -253,7 +254,7 @@ func TestStoreContainerName(t *testing.T) {
 
 // TestOrderServiceIsShort: what Example_orderService declares, imports included, has at most 100 lines that are not blank or comments.
 func TestOrderServiceIsShort(t *testing.T) {
-	text := string(harness.Must[[]byte](t)(os.ReadFile("exampleorders_test.go")))
+	text := string(assert.Must[[]byte](t)(os.ReadFile("exampleorders_test.go")))
 	declared, _, found := strings.Cut(text, "// An order service:")
 	lines := 0
 	for line := range strings.Lines(declared) {
@@ -295,8 +296,8 @@ func ExampleStore_Ready() {
 // TestResourcesHoldNoSignature: the URL of a container that was opened with a shared access signature is named without it.
 func TestResourcesHoldNoSignature(t *testing.T) {
 	const signature = "c2VjcmV0"
-	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: "https://contoso.table.core.windows.net", Blob: "https://contoso.blob.core.windows.net"}, "sv=2024-11-04&sp=r&sig="+signature, nil))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: "https://contoso.table.core.windows.net", Blob: "https://contoso.blob.core.windows.net"}, "sv=2024-11-04&sp=r&sig="+signature, nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
 	if url := blobstorage.Open(store, "photos").URL(); !strings.Contains(url, signature) {
 		t.Fatalf("%s has no signature", url)
 	}

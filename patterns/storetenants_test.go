@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -34,8 +35,8 @@ func dieInTenant(t *testing.T, s *storagetest.Service, p *person) {
 		}
 		return nil
 	}))
-	repo, _, err := tenantIn(harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, dead), "contoso", nil)), "Tenant7")
-	harness.Check(t, err)
+	repo, _, err := tenantIn(assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, dead), "contoso", nil)), "Tenant7")
+	assert.Check(t, err)
 	_ = repo.Insert(t.Context(), p) // whatever the dead process would have been told
 }
 
@@ -46,7 +47,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 		var calls atomic.Int64
 		var noted *notes[person]
 		var worker *patterns.Store
-		worker = harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(name string) (err error) {
+		worker = assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(name string) (err error) {
 			switch calls.Add(1) {
 			case 1:
 				return errors.New("the list of tenants cannot be read")
@@ -56,7 +57,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 			_, noted, err = tenantIn(worker, name)
 			return err
 		}}))
-		harness.Check(t, errors.Join(worker.Create(t.Context()), worker.Account().Table("Tenant7").Create(t.Context())))
+		assert.Check(t, errors.Join(worker.Create(t.Context()), worker.Account().Table("Tenant7").Create(t.Context())))
 		dieInTenant(t, s, ann())
 		dieInTenant(t, s, bob())
 		ctx, stop := context.WithCancel(t.Context())
@@ -64,7 +65,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 		go func() { ended <- eventual.Run(ctx, worker, nil) }()
 		time.Sleep(30 * time.Minute)
 		stop()
-		harness.Check(t, <-ended)
+		assert.Check(t, <-ended)
 		if n := calls.Load(); n != 3 {
 			t.Fatalf("the repository was opened %d times, want two failures and a success", n)
 		}
@@ -79,7 +80,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 // TestStoreThatOpensRepositories: it has the queue that they will need, before there is one.
 func TestStoreThatOpensRepositories(t *testing.T) {
 	account := storeAccount(t, storagetest.Simulator(t, nil))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(string) error { return nil }}))
-	harness.Check(t, store.Create(t.Context()))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(string) error { return nil }}))
+	assert.Check(t, store.Create(t.Context()))
 	harness.WantKind(t, eventual.Intents(store).Create(t.Context()), tables.ErrExists)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -77,14 +78,14 @@ func (c swept) run(t *testing.T) {
 
 func (c swept) world(t testing.TB, s *storagetest.Service) storagetest.World {
 	ctx, name := t.Context(), s.TableName(t)
-	table := harness.Must[*tables.Table](t)(openTable(s, name))
+	table := assert.Must[*tables.Table](t)(openTable(s, name))
 	if err := table.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.prepare(ctx, s, name); err != nil {
 		t.Fatal(err)
 	}
-	before := harness.Must[stored](t)(readStored(ctx, table, "")).text()
+	before := assert.Must[stored](t)(readStored(ctx, table, "")).text()
 	said := &outcomes{}
 	return storagetest.World{
 		Operate: func(ctx context.Context, s *storagetest.Service) error {

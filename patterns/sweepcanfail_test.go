@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -35,7 +36,7 @@ func TestSweepFindsTwoWrites(t *testing.T) {
 		c.run(t)
 		return
 	}
-	self := harness.Must[string](t)(os.Executable())
+	self := assert.Must[string](t)(os.Executable())
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestSweepFindsTwoWrites$", "-test.v")
 	cmd.Env = append(os.Environ(), careless+"=1")
 	out, err := cmd.CombinedOutput()

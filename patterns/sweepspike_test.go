@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -186,7 +187,7 @@ func changedAnn() *person {
 func sweptSpike(floor int, before *person, states []string, operate func(ctx context.Context, repo *patterns.Repository[person]) error) storagetest.SweepCase {
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := &spikeWorld{table: s.TableName(t), container: s.ContainerName(t), intents: &durableIntents{open: map[int]intents.Intent{}}}
-		p := harness.Must[*spikeProcess](t)(w.open(s))
+		p := assert.Must[*spikeProcess](t)(w.open(s))
 		if err := p.repo.Table().Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}

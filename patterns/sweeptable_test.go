@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -115,7 +116,7 @@ func (c bulkCase) run(t *testing.T) {
 
 func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World {
 	name := s.TableName(t)
-	table := harness.Must[*tables.Table](t)(openTable(s, name))
+	table := assert.Must[*tables.Table](t)(openTable(s, name))
 	if err := table.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func sweptLife(before, after bool, operate func(context.Context, *tables.Table) 
 	return storagetest.SweepCase{Floor: 28, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		name := s.TableName(t)
 		if before {
-			if err := harness.Must[*tables.Table](t)(openTable(s, name)).Create(t.Context()); err != nil {
+			if err := assert.Must[*tables.Table](t)(openTable(s, name)).Create(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -31,35 +32,35 @@ func (j *journaling) Attach(driver.Host, *person) (driver.Implementation, error)
 // TestTouch: Rebuild and Repair write an entity again as a touch, so that a pattern that logs changes adds no entry.
 func TestTouch(t *testing.T) {
 	ctx, table := t.Context(), harness.NewTable(t, harness.Account(t))
-	journal := harness.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema()))
+	journal := assert.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema()))
 	open := func(more ...patterns.Pattern[person]) (*patterns.Repository[person], *journaling) {
 		j := &journaling{journal: journal}
-		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), append(more, j)...)), j
+		return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), append(more, j)...)), j
 	}
 	entries := func() (n int) {
 		for _, err := range journal.Query().Partition("red").All(ctx) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			n++
 		}
 		return n
 	}
 	before, _ := open()
 	v := ann()
-	harness.Check(t, before.Insert(ctx, v))
+	assert.Check(t, before.Insert(ctx, v))
 	v.Name = "Anna"
-	if harness.Check(t, before.Replace(ctx, v)); entries() != 2 {
+	if assert.Check(t, before.Replace(ctx, v)); entries() != 2 {
 		t.Fatalf("%d entries of two changes", entries())
 	}
 	repo, j := open(intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil))
 	for what, job := range []harness.RepositoryJob{repo.Rebuild, repo.Repair} {
 		if what == 1 {
-			harness.Check(t, table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "red", Row: "email_ann@contoso.com"}))
+			assert.Check(t, table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "red", Row: "email_ann@contoso.com"}))
 		}
 		j.kinds = nil
 		if _, err := job(ctx, nil); err != nil || !slices.Equal(slices.Compact(j.kinds), []driver.ChangeKind{driver.ChangeTouch}) || entries() != 2 {
 			t.Errorf("job %d: %v, changes %v, %d entries", what, err, j.kinds, entries())
 		}
-		harness.Check(t, harness.Clean(ctx, repo.Verify, nil))
+		assert.Check(t, harness.Clean(ctx, repo.Verify, nil))
 	}
 	if got := driver.ChangeTouch.String(); got != "Touch" {
 		t.Errorf("its name is %s", got)

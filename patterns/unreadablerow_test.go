@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -26,7 +27,7 @@ func ticketKey(row string) tables.Key { return tables.Key{Partition: "p", Row: r
 
 func tickets(t *testing.T, table *tables.Table) *patterns.Repository[ticket] {
 	t.Helper()
-	return harness.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Rows: compoundkey.Starting("ticket")},
+	return assert.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Rows: compoundkey.Starting("ticket")},
 		intrapartition.NewIndex("email", func(v *ticket) compoundkey.Part { return compoundkey.String(v.Email) }, nil),
 		intrapartition.NewIndex("seat", func(v *ticket) compoundkey.Part { return compoundkey.String(v.Seat) }, nil)))
 }
@@ -71,12 +72,12 @@ func TestUnconditionalVerbsReplaceUnreadableRows(t *testing.T) {
 			t.Run(damage+", "+verb, func(t *testing.T) {
 				table := harness.NewTable(t, harness.AccountWith(t, harness.Damaged(`"5555"`, `{"total":5}`)))
 				r := tickets(t, table)
-				harness.Check(t, r.Insert(ctx, &ticket{PartitionKey: "p", RowKey: "ticket_1", Email: "1", Seat: "4"}), r.Insert(ctx, &ticket{PartitionKey: "p", RowKey: "ticket_2", Email: "2"}))
-				harness.Check(t, table.Entities().MergeUnconditional(ctx, &tables.Entity{Key: ticketKey("ticket_1"), Properties: tables.Properties{d.property}}))
+				assert.Check(t, r.Insert(ctx, &ticket{PartitionKey: "p", RowKey: "ticket_1", Email: "1", Seat: "4"}), r.Insert(ctx, &ticket{PartitionKey: "p", RowKey: "ticket_2", Email: "2"}))
+				assert.Check(t, table.Entities().MergeUnconditional(ctx, &tables.Entity{Key: ticketKey("ticket_1"), Properties: tables.Properties{d.property}}))
 				_, err := r.Get(ctx, ticketKey("ticket_1"))
 				harness.WantKind(t, err, tables.ErrGarbled)
 
-				harness.Check(t, write(r))
+				assert.Check(t, write(r))
 				got, err := r.Get(ctx, ticketKey("ticket_1"))
 				if deleted := strings.HasPrefix(verb, "Delete"); deleted != errors.Is(err, tables.ErrNotFound) || !deleted && got.Seat != "5" {
 					t.Errorf("stored is %+v, %v", got, err)
@@ -85,8 +86,8 @@ func TestUnconditionalVerbsReplaceUnreadableRows(t *testing.T) {
 				if err != nil || len(found) != d.orphans || d.orphans > 0 && (found[0].Kind != patterns.Spurious || found[0].Pattern != "seat" || found[0].Entity.Row != "ticket_1") {
 					t.Errorf("Verify finds %v, %v", found, err)
 				}
-				harness.Must[tables.Report](t)(r.Repair(ctx, nil))
-				harness.Check(t, harness.Clean(ctx, r.Verify, nil))
+				assert.Must[tables.Report](t)(r.Repair(ctx, nil))
+				assert.Check(t, harness.Clean(ctx, r.Verify, nil))
 			})
 		}
 	}
@@ -99,18 +100,18 @@ func TestUnreadableRowChangesMeanwhile(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	repaired := false
 	r := tickets(t, table)
-	harness.Check(t, r.Insert(ctx, &ticket{PartitionKey: "p", RowKey: "ticket_1", Email: "1", Seat: "4"}))
-	harness.Check(t, table.Entities().MergeUnconditional(ctx, &tables.Entity{Key: ticketKey("ticket_1"), Properties: tables.Properties{{Name: "Seat", Value: tables.Int32(4)}}}))
-	slow := harness.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Rows: compoundkey.Starting("ticket")},
+	assert.Check(t, r.Insert(ctx, &ticket{PartitionKey: "p", RowKey: "ticket_1", Email: "1", Seat: "4"}))
+	assert.Check(t, table.Entities().MergeUnconditional(ctx, &tables.Entity{Key: ticketKey("ticket_1"), Properties: tables.Properties{{Name: "Seat", Value: tables.Int32(4)}}}))
+	slow := assert.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Rows: compoundkey.Starting("ticket")},
 		intrapartition.NewIndex("email", func(v *ticket) compoundkey.Part { return compoundkey.String(v.Email) }, nil),
 		intrapartition.NewIndex("seat", func(v *ticket) compoundkey.Part {
 			if !repaired && v.Email == "1" { // the verb has read the row
 				repaired = true
-				harness.Check(t, table.Entities().MergeUnconditional(ctx, &tables.Entity{Key: ticketKey("ticket_1"), Properties: tables.Properties{{Name: "Seat", Value: tables.String("4")}}}))
+				assert.Check(t, table.Entities().MergeUnconditional(ctx, &tables.Entity{Key: ticketKey("ticket_1"), Properties: tables.Properties{{Name: "Seat", Value: tables.String("4")}}}))
 			}
 			return compoundkey.String(v.Seat)
 		}, nil)))
-	harness.Check(t, slow.DeleteUnconditional(ctx, ticketKey("ticket_1")))
+	assert.Check(t, slow.DeleteUnconditional(ctx, ticketKey("ticket_1")))
 	if n := harness.CountRows(t, table); n != 0 || !repaired {
 		t.Errorf("%d rows are left", n)
 	}
@@ -128,9 +129,9 @@ func TestInvalidUpsertMakesNoRequest(t *testing.T) {
 	ctx := t.Context()
 	a, requests := harness.Counted(t)
 	for _, attached := range [][]patterns.Pattern[level]{nil, {intrapartition.NewIndex("due", func(v *level) compoundkey.Part { return compoundkey.String(v.RowKey) }, nil)}} {
-		r := harness.Must[*patterns.Repository[level]](t)(patterns.NewRepository(harness.NewTable(t, a), patterns.Schema[level]{}, attached...))
+		r := assert.Must[*patterns.Repository[level]](t)(patterns.NewRepository(harness.NewTable(t, a), patterns.Schema[level]{}, attached...))
 		v := &level{PartitionKey: "p", RowKey: "r", At: time.Unix(1, 0)}
-		harness.Check(t, r.Insert(ctx, v))
+		assert.Check(t, r.Insert(ctx, v))
 		bulk := func(v *level, verb tables.BulkVerb, names ...string) error {
 			_, err := r.BulkNonAtomic(ctx, func(yield func(*level, error) bool) { yield(v, nil) }, &tables.BulkOptions{Verb: verb, Properties: names})
 			return err
@@ -159,7 +160,7 @@ func TestInvalidUpsertMakesNoRequest(t *testing.T) {
 		}
 		for part, err := range r.Query().Partition("p").Select("Due").All(ctx) { // its At is unset, and is not merged
 			part.Due = new(time.Unix(2, 0))
-			harness.Check(t, err, r.Merge(ctx, part, "Due"))
+			assert.Check(t, err, r.Merge(ctx, part, "Due"))
 		}
 	}
 }

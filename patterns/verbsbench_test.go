@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -32,14 +33,14 @@ func BenchmarkRatioVerbs(b *testing.B) {
 	b.Run("insert, index in the partition", func(b *testing.B) { verbContenders(b, account.Table("People"), true) })
 	b.Run("insert, index outside", func(b *testing.B) {
 		s := storagetest.Simulator(b, nil)
-		a := harness.Must[*tables.Account](b)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-		store := harness.Must[*patterns.Store](b)(patterns.NewStore(a, "verbs", nil))
+		a := assert.Must[*tables.Account](b)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+		store := assert.Must[*patterns.Store](b)(patterns.NewStore(a, "verbs", nil))
 		index := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
-		repo := harness.Must[*patterns.Repository[person]](b)(patterns.NewRepository(store.Table("People"), verbSchema, index))
-		harness.Check(b, store.Create(b.Context()))
-		defer func() { harness.Check(b, store.Close(context.Background())) }()
+		repo := assert.Must[*patterns.Repository[person]](b)(patterns.NewRepository(store.Table("People"), verbSchema, index))
+		assert.Check(b, store.Create(b.Context()))
+		defer func() { assert.Check(b, store.Close(context.Background())) }()
 		n, bare := 0, store.Table("Bare")
-		harness.Check(b, bare.Create(b.Context()))
+		assert.Check(b, bare.Create(b.Context()))
 		harness.Ratios(b, []harness.Contender{
 			{Name: "ours", Run: func() error { n++; return repo.Insert(b.Context(), benchPerson(n)) }},
 			{Name: "SDK", Run: func() error { n++; return insertBare(b.Context(), bare.Client(), n, false) }},
@@ -63,7 +64,7 @@ func verbContenders(b *testing.B, table *tables.Table, indexed bool) {
 	if indexed {
 		indexes = append(indexes, intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil))
 	}
-	repo := harness.Must[*patterns.Repository[person]](b)(patterns.NewRepository(table, verbSchema, indexes...))
+	repo := assert.Must[*patterns.Repository[person]](b)(patterns.NewRepository(table, verbSchema, indexes...))
 	n := 0
 	harness.Ratios(b, []harness.Contender{
 		{Name: "ours", Run: func() error { n++; return repo.Insert(b.Context(), benchPerson(n)) }},

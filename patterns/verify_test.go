@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -287,7 +288,7 @@ func TestVerifyLeavesOthersAlone(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	a := harness.Account(t)
 	table, second, shared := harness.NewTable(t, a), harness.NewTable(t, a), harness.NewTable(t, a)
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
 	if err := queue.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +298,7 @@ func TestVerifyLeavesOthersAlone(t *testing.T) {
 		}
 		outside := interpartition.NewIndex(name, func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true, Table: shared})
 		near := intrapartition.NewIndex(name+"near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
-		return harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[staff]{Name: name, Key: key, Rows: compoundkey.Starting(prefix)},
+		return assert.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[staff]{Name: name, Key: key, Rows: compoundkey.Starting(prefix)},
 			near, strangers{outside, name}))
 	}
 	repos := []*patterns.Repository[staff]{open(table, "one", "a"), open(table, "two", "b"), open(second, "three", "a")}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -84,7 +85,7 @@ func newOffice(t testing.TB, s *storagetest.Service) *office {
 
 func (o *office) open(t testing.TB, policies ...policy.Policy) *desk {
 	t.Helper()
-	return harness.Must[*desk](t)(o.start(o.service, policies...))
+	return assert.Must[*desk](t)(o.start(o.service, policies...))
 }
 
 func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk, error) {

@@ -78,7 +78,7 @@ func inScope(ctx context.Context, partitions []string, q core.Query) iter.Seq2[a
 	}
 }
 
-// groupOf returns the group of a row; ok is false if the row is none of the tally.
+// groupOf returns the group of a row; ok is false if the row does not belong to the tally.
 func (x *tally) groupOf(row tables.Key) (group string, ok bool) {
 	if x.group == nil {
 		return "", row.Row == compoundkey.Join(x.name)

@@ -60,7 +60,7 @@ type Host interface {
 	// OutsideCopies returns a query of the copies that Implementation.Outside plans in a table; it yields each copy as an
 	// entity. A nil table means the repository's own.
 	OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) Query
-	// GetOutsideCopy reads one of the rows that OutsideCopies queries. Requests: 1.
+	// GetOutsideCopy reads one of the rows that OutsideCopies queries. Requests: 1, and for a marked copy those that follow it to the entity.
 	GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (any, error)
 
 	// Merge and Update do what the Repository's methods do.

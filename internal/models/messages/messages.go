@@ -107,13 +107,6 @@ func (w *World[A, As, Q, P]) Queue(messages int, lates int8) {
 	}
 }
 
-// Handle makes an actor handle its message. What it has read is discarded.
-func (w *World[A, As, Q, P]) Handle(i int, at Step) {
-	p := *w.Actor(i)
-	w.Actors[i] = *new(A)
-	*w.Actor(i) = Actor{At: at, Message: p.Message, Intent: p.Intent, Worker: p.Worker}
-}
-
 // Put puts the message of an actor, which holds it.
 func (w *World[A, As, Q, P]) Put(i int) {
 	w.Messages[w.Actor(i).Message] = Message{Held, w.Actor(i).Intent}

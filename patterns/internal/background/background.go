@@ -1,4 +1,4 @@
-// Package background does what is left of changes that have returned to their callers, within bounds.
+// Package background runs what remains of changes that have returned to their callers, within bounds.
 package background
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 )
 
-// Tasks are what is left of changes that have returned. Nil Tasks are done before the changes return.
+// Tasks are what remains of changes that have returned. Nil Tasks run before the changes return.
 type Tasks struct {
 	slots chan struct{}
 
@@ -25,38 +25,38 @@ const (
 	mostLater   = 1000             // tasks that wait for their time
 )
 
-// New returns Tasks of which at most so many run at once in the background.
+// New returns Tasks, of which at most most run at the same time in the background.
 func New(most int) *Tasks {
 	return &Tasks{slots: make(chan struct{}, max(most, 0)), timers: map[*time.Timer]struct{}{}}
 }
 
-// Do calls do in the background or, if too much is under way there, now.
-func (b *Tasks) Do(ctx context.Context, do func(context.Context)) {
-	if !b.Try(ctx, do) {
-		b.Now(ctx, do)
+// Do runs a task in the background or, if too many run there, before it returns.
+func (b *Tasks) Do(ctx context.Context, task func(context.Context)) {
+	if !b.Try(ctx, task) {
+		b.Now(ctx, task)
 	}
 }
 
-// Try calls do in the background, and returns false if too much is under way there.
-func (b *Tasks) Try(ctx context.Context, do func(context.Context)) bool {
+// Try runs a task in the background. It returns false, without running it, if too many run there.
+func (b *Tasks) Try(ctx context.Context, task func(context.Context)) bool {
 	if !b.begin() {
 		return false
 	}
 	go func() {
 		defer b.end()
-		within(ctx, longest, do)
+		within(ctx, longest, task)
 	}()
 	return true
 }
 
-// Now calls do before it returns, for a short time at most.
-func (b *Tasks) Now(ctx context.Context, do func(context.Context)) { within(ctx, longestWait, do) }
+// Now runs a task before it returns, for at most longestWait.
+func (b *Tasks) Now(ctx context.Context, task func(context.Context)) { within(ctx, longestWait, task) }
 
-// within calls do with a context that does not end with the caller's: what is left of a change is right whenever it is done.
-func within(ctx context.Context, most time.Duration, do func(context.Context)) {
+// within runs a task with a context that does not end with the caller's: what remains of a change is right whenever it runs.
+func within(ctx context.Context, most time.Duration, task func(context.Context)) {
 	ctx, cancel := context.WithTimeout(lease.Free(ctx), most)
 	defer cancel()
-	do(ctx)
+	task(ctx)
 }
 
 func (b *Tasks) begin() bool {
@@ -82,8 +82,8 @@ func (b *Tasks) end() {
 	b.all.Done()
 }
 
-// Later calls do in the background after a time, unless the Tasks are closed before or 1,000 tasks wait already.
-func (b *Tasks) Later(ctx context.Context, after time.Duration, do func(context.Context)) {
+// Later runs a task in the background after a time. It drops the task if the Tasks are closed before, or if mostLater tasks wait already.
+func (b *Tasks) Later(ctx context.Context, after time.Duration, task func(context.Context)) {
 	if b == nil {
 		return
 	}
@@ -99,13 +99,13 @@ func (b *Tasks) Later(ctx context.Context, after time.Duration, do func(context.
 		b.mu.Unlock()
 		if b.begin() {
 			defer b.end()
-			within(ctx, longest, do)
+			within(ctx, longest, task)
 		}
 	})
 	b.timers[timer] = struct{}{}
 }
 
-// Close waits for what is under way, and gives up what waits for its time. Later changes do what is left of them before they return.
+// Close waits for the tasks that run, and drops those that wait for their time. Tasks of later changes run before these return.
 func (b *Tasks) Close(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true

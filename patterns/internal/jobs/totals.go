@@ -36,7 +36,8 @@ func (j *job) totals(ctx context.Context) error {
 	return nil
 }
 
-// agreeTotals adds up the entities of rows again, each row by itself, and passes the findings to the caller: of Rebuild, those that it could not correct.
+// agreeTotals adds up the entities of rows again, each row by itself, and passes the rows that differ to the caller. Rebuild passes only those that it
+// could not correct.
 func (j *job) agreeTotals(ctx context.Context, p *driver.Implementation, all []entity.Key) error {
 	write := j.op != Verify && !j.options.DryRun
 	var mu sync.Mutex
