@@ -9,7 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,11 +26,11 @@ func timed(b *testing.B, f func()) float64 {
 // BenchmarkSign compares with the SDK's Sign, whose token lacks the bounds.
 func BenchmarkSign(b *testing.B) {
 	o := newOwner(b, storagetest.Simulator(b, nil))
-	key := harness.Must[*aztables.SharedKeyCredential](b)(aztables.NewSharedKeyCredential(o.s.AccountName, o.s.AccountKey))
+	key := assert.Must[*aztables.SharedKeyCredential](b)(aztables.NewSharedKeyCredential(o.s.AccountName, o.s.AccountKey))
 	grant := access.Grant{Range: access.Rows("Sales", compoundkey.Starting("empid", compoundkey.Int(123, 6))), Permissions: access.Query}
 	values := aztables.SASSignatureValues{TableName: o.table.Name(), Permissions: "r", ExpiryTime: time.Now().Add(time.Hour).UTC(), StartPartitionKey: "Sales", EndPartitionKey: "Sales"}
 	b.ReportAllocs()
-	sdk := timed(b, func() { harness.Must[string](b)(values.Sign(key)) })
+	sdk := timed(b, func() { assert.Must[string](b)(values.Sign(key)) })
 	b.ResetTimer()
 	b.ReportMetric(timed(b, func() { o.sign(grant) })/sdk, "x-SDK")
 }
@@ -39,11 +39,11 @@ func BenchmarkSign(b *testing.B) {
 func BenchmarkIssuer(b *testing.B) {
 	o := newOwner(b, storagetest.Simulator(b, nil))
 	grant := access.Grant{Table: o.table.Name(), Range: access.Partition("June"), Permissions: access.Query, InsecureHTTP: true}
-	issuer := harness.Must[*access.Issuer](b)(access.NewIssuer(o.signer, func(context.Context, string) (access.Grant, error) { return grant, nil }, nil))
+	issuer := assert.Must[*access.Issuer](b)(access.NewIssuer(o.signer, func(context.Context, string) (access.Grant, error) { return grant, nil }, nil))
 	signed := timed(b, func() { o.sign(grant) })
 	b.ReportAllocs()
 	b.ResetTimer()
-	b.ReportMetric(timed(b, func() { harness.Must[access.Token](b)(issuer.Token(b.Context(), "June")) })/signed, "x-Sign")
+	b.ReportMetric(timed(b, func() { assert.Must[access.Token](b)(issuer.Token(b.Context(), "June")) })/signed, "x-Sign")
 }
 
 // BenchmarkGuard compares a read by a client with one by the same token and without the client's checks.
@@ -52,10 +52,10 @@ func BenchmarkGuard(b *testing.B) {
 	o.insert(at("Sales", "r"))
 	token := o.sign(access.Grant{Range: access.Partition("Sales"), Permissions: access.Query})
 	client, ctx := openToken(b, o.s, token), b.Context()
-	unchecked := harness.Must[*tables.Account](b)(tables.NewAccountWithSAS(tables.Endpoints{Table: o.s.TableEndpoint}, token.RevealQuery(),
+	unchecked := assert.Must[*tables.Account](b)(tables.NewAccountWithSAS(tables.Endpoints{Table: o.s.TableEndpoint}, token.RevealQuery(),
 		&tables.AccountOptions{ClientOptions: o.s.ClientOptions})).Table(o.table.Name())
-	bare := timed(b, func() { _, err := unchecked.Entities().Get(ctx, at("Sales", "r")); harness.Check(b, err) })
+	bare := timed(b, func() { _, err := unchecked.Entities().Get(ctx, at("Sales", "r")); assert.Check(b, err) })
 	b.ReportAllocs()
 	b.ResetTimer()
-	b.ReportMetric(timed(b, func() { _, err := client.Table().Entities().Get(ctx, at("Sales", "r")); harness.Check(b, err) })/bare, "x-unchecked")
+	b.ReportMetric(timed(b, func() { _, err := client.Table().Entities().Get(ctx, at("Sales", "r")); assert.Check(b, err) })/bare, "x-unchecked")
 }

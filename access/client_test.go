@@ -14,7 +14,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -141,7 +140,7 @@ func TestClientsStayInTheirTable(t *testing.T) {
 	o := newOwner(t, storagetest.Simulator(t, nil))
 	client, counter := o.counted(access.Grant{Range: access.WholeTable(), Permissions: access.Everything})
 	ctx, other := t.Context(), client.Account().Table("Other")
-	policies := harness.Must[*access.Policies](t)(access.NewPolicies(client.Table(), nil))
+	policies := assert.Must[*access.Policies](t)(access.NewPolicies(client.Table(), nil))
 	_, get := other.Entities().Get(ctx, at("p", "r"))
 	_, list := policies.List(ctx)
 	_, properties := client.Account().TableService().GetProperties(ctx, nil)
@@ -156,7 +155,7 @@ func TestClientsStayInTheirTable(t *testing.T) {
 	if eventual.QueueService(client.Account()) != nil || blobstorage.Service(client.Account()) != nil || blobstorage.Container(client.Account(), "c") != nil {
 		t.Error("a table's token opens another service")
 	}
-	harness.Check(t, client.Table().Entities().Insert(ctx, bag(at("p", "r")))) // and still works
+	assert.Check(t, client.Table().Entities().Insert(ctx, bag(at("p", "r")))) // and still works
 	assert.Equal(t, counter.Count(), 1, "requests of one")
 }
 
@@ -191,12 +190,12 @@ func TestRepositoriesOverATokenWork(t *testing.T) {
 		Department string
 		ID         int
 	}
-	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(client.Table(), patterns.Schema[employee]{Rows: compoundkey.Starting("empid"),
+	employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(client.Table(), patterns.Schema[employee]{Rows: compoundkey.Starting("empid"),
 		Key: func(e *employee) tables.Key {
 			return at(e.Department, compoundkey.Join("empid", compoundkey.Int(e.ID, 6)))
 		}}))
 	e := &employee{Department: "Sales", ID: 1}
-	harness.Check(t, employees.Insert(t.Context(), e), employees.Replace(t.Context(), e), employees.Delete(t.Context(), e))
+	assert.Check(t, employees.Insert(t.Context(), e), employees.Replace(t.Context(), e), employees.Delete(t.Context(), e))
 	assert.Equal(t, counter.Reset(), 3, "requests for three calls")
 	wantIs(t, employees.Insert(t.Context(), &employee{Department: "Tax", ID: 1}), access.ErrOutside, tables.ErrDenied)
 	assert.Equal(t, counter.Count(), 0, "requests")
@@ -220,7 +219,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	for _, address := range []string{good, https, strings.Replace(good, "?", "()?", 1)} {
-		harness.Check(t, assert.Err(access.Parse(address)))
+		assert.Check(t, assert.Err(access.Parse(address)))
 	}
 	_, err := access.Open(access.Token{}, nil)
 	wantIs(t, err, tables.ErrWiring)
@@ -237,14 +236,14 @@ func TestTimeIsTheServices(t *testing.T) {
 	}
 	grant := access.Grant{Range: access.WholeTable(), Permissions: access.Query, Lifetime: time.Hour}
 	hour := o.open(grant)
-	exact := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }, Skew: time.Second}))
-	ahead := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }}))
-	none := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }, Skew: -1}))
+	exact := assert.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }, Skew: time.Second}))
+	ahead := assert.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }}))
+	none := assert.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }, Skew: -1}))
 	grant.Table, grant.InsecureHTTP = o.table.Name(), true
 	by := func(s *access.Signer) *access.Client {
-		return openToken(t, o.s, harness.Must[access.Token](t)(s.Sign(grant)))
+		return openToken(t, o.s, assert.Must[access.Token](t)(s.Sign(grant)))
 	}
-	harness.Check(t, get(hour), get(by(ahead)), get(by(none))) // a signer ten minutes ahead of the service
+	assert.Check(t, get(hour), get(by(ahead)), get(by(none))) // a signer ten minutes ahead of the service
 	wantIs(t, get(by(exact)), tables.ErrDenied)
 	grant.Start = now.Add(30 * time.Minute)
 	later := by(o.signer)
@@ -252,9 +251,9 @@ func TestTimeIsTheServices(t *testing.T) {
 	o.s.Wait(30*time.Minute - time.Second)
 	wantIs(t, get(later), tables.ErrDenied)
 	o.s.Wait(2 * time.Second) // times are whole seconds
-	harness.Check(t, get(later), get(hour))
+	assert.Check(t, get(later), get(hour))
 	o.s.Wait(30*time.Minute - 4*time.Second)
-	harness.Check(t, get(hour))
+	assert.Check(t, get(hour))
 	o.s.Wait(3 * time.Second)
 	wantIs(t, get(hour), tables.ErrDenied)
 	o.s.Wait(time.Hour)
@@ -267,8 +266,8 @@ func TestExpiryOnTheService(t *testing.T) {
 	o.insert(at("p", "r"))
 	for offset, want := range map[time.Duration]error{-2 * time.Hour: tables.ErrDenied, 0: nil, 2 * time.Hour: tables.ErrDenied} {
 		now := nowOf(o.s)
-		signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now().Add(offset) }}))
-		token := harness.Must[access.Token](t)(signer.Sign(access.Grant{Table: o.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}))
+		signer := assert.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now().Add(offset) }}))
+		token := assert.Must[access.Token](t)(signer.Sign(access.Grant{Table: o.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}))
 		assert.ErrorIs(t, assert.Err(openToken(t, o.s, token).Table().Entities().Get(t.Context(), at("p", "r"))), want, offset)
 	}
 }
@@ -277,11 +276,11 @@ func TestExpiryOnTheService(t *testing.T) {
 func TestHTTPSOnly(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	secure := strings.Replace(s.TableEndpoint, "http:", "https:", 1)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: secure}, s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	harness.Check(t, account.Table("Employees").Create(t.Context()), account.Table("Employees").Entities().Insert(t.Context(), bag(at("p", "r"))))
-	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: s.Clock.Now}))
-	token := harness.Must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query}))
-	harness.Check(t, assert.Err(openToken(t, s, token).Table().Entities().Get(t.Context(), at("p", "r"))))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: secure}, s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	assert.Check(t, account.Table("Employees").Create(t.Context()), account.Table("Employees").Entities().Insert(t.Context(), bag(at("p", "r"))))
+	signer := assert.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: s.Clock.Now}))
+	token := assert.Must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query}))
+	assert.Check(t, assert.Err(openToken(t, s, token).Table().Entities().Get(t.Context(), at("p", "r"))))
 	plain := strings.Replace(token.RevealAddress(), "https:", "http:", 1)
 	if status, text := send(t, s, "GET", plain, ""); status != 403 || !strings.Contains(text, "AuthorizationProtocolMismatch") {
 		t.Errorf("%d %s", status, text)

@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -82,14 +81,14 @@ func TestPermissionsAndRangesAreEnforced(t *testing.T) {
 					if a.name == "upsert" && o.s.Clock == nil {
 						a.needs = access.Update // Azurite takes an upsert for an update
 					}
-					harness.Check(t, o.table.Entities().Upsert(t.Context(), bag(key)))
+					assert.Check(t, o.table.Entities().Upsert(t.Context(), bag(key)))
 					status := a.do(t, o.s, token, key)
 					allowed := p.Has(a.needs) && (in && a.name != "insert" || a.name == "insert" && keyRange.Contains(at(key.Partition, key.Row+"+")))
 					if allowed != (status < 300) || !allowed && status != http.StatusForbidden {
 						t.Errorf("%s, %v, %s %v: %d", name, p, a.name, key, status)
 					}
 					if a.name == "insert" && status < 300 {
-						harness.Check(t, o.table.Entities().DeleteUnconditional(t.Context(), at(key.Partition, key.Row+"+")))
+						assert.Check(t, o.table.Entities().DeleteUnconditional(t.Context(), at(key.Partition, key.Row+"+")))
 					}
 					tried++
 				}
@@ -120,7 +119,7 @@ func TestQueriesAreCut(t *testing.T) {
 		} {
 			var got []tables.Key
 			for e, err := range q.All(t.Context()) {
-				harness.Check(t, err)
+				assert.Check(t, err)
 				got = append(got, e.Key)
 			}
 			assert.Slices(t, got, want, "%s, %s", name, query)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -24,9 +23,9 @@ import (
 // requestOf is a request as the SDK would send it.
 func requestOf(t testing.TB, method, address, contentType, body string, headers ...string) *policy.Request {
 	t.Helper()
-	req := harness.Must[*policy.Request](t)(runtime.NewRequest(t.Context(), method, address))
+	req := assert.Must[*policy.Request](t)(runtime.NewRequest(t.Context(), method, address))
 	if body != "" {
-		harness.Check(t, req.SetBody(streaming.NopCloser(strings.NewReader(body)), contentType))
+		assert.Check(t, req.SetBody(streaming.NopCloser(strings.NewReader(body)), contentType))
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Raw().Header.Set(headers[i], headers[i+1])
@@ -55,7 +54,7 @@ func TestGuardReadsEveryKey(t *testing.T) {
 	refused, sent := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		key := at(partition.Draw(rt, "partition"), text.Draw(rt, "row"))
-		body := string(harness.Must[[]byte](t)(jsonOf(key)))
+		body := string(assert.Must[[]byte](t)(jsonOf(key)))
 		address := base + rowAddress(key)
 		for what, req := range map[string]*policy.Request{
 			"get":      requestOf(t, http.MethodGet, address+"?"+query, "", ""),
@@ -136,7 +135,7 @@ func TestGuardLeavesTheRestToTheService(t *testing.T) {
 	}
 	for _, address := range []string{"https://other.test/x/y", endpoint + "?comp=properties&restype=service", base + "?comp=acl"} {
 		err := access.Refusal(token, requestOf(t, http.MethodGet, address, "", ""))
-		if u := harness.Must[*url.URL](t)(url.Parse(address)); err == nil || strings.Contains(err.Error(), u.RawQuery) && u.RawQuery != "" {
+		if u := assert.Must[*url.URL](t)(url.Parse(address)); err == nil || strings.Contains(err.Error(), u.RawQuery) && u.RawQuery != "" {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -47,15 +46,15 @@ func nowOf(s *storagetest.Service) func() time.Time {
 
 func accountOf(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	return assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func newOwner(t testing.TB, s *storagetest.Service) *owner {
 	t.Helper()
 	account := accountOf(t, s)
 	o := &owner{TB: t, s: s, table: account.Table(s.TableName(t))}
-	harness.Check(t, o.table.Create(context.Background()))
-	o.signer = harness.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: nowOf(s)}))
+	assert.Check(t, o.table.Create(context.Background()))
+	o.signer = assert.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: nowOf(s)}))
 	return o
 }
 
@@ -67,7 +66,7 @@ func (o *owner) put(policies ...access.Policy) {
 		permission := p.Permissions.String()
 		list = append(list, &aztables.SignedIdentifier{ID: &p.ID, AccessPolicy: &aztables.AccessPolicy{Start: &p.Start, Expiry: &p.Expiry, Permission: &permission}})
 	}
-	harness.Check(o, assert.Err(o.table.Client().SetAccessPolicy(context.Background(), &aztables.SetAccessPolicyOptions{TableACL: list})))
+	assert.Check(o, assert.Err(o.table.Client().SetAccessPolicy(context.Background(), &aztables.SetAccessPolicyOptions{TableACL: list})))
 }
 
 // policies are the table's, with a Settle that is long beside a request: on a busy machine, a change with a shorter one has to begin again
@@ -78,7 +77,7 @@ func (o *owner) policies() *access.Policies {
 		return policiesOf(o, o.table, quickly)
 	}
 	began := time.Now()
-	harness.Must[[]access.Policy](o)(policiesOf(o, o.table, quickly).List(context.Background()))
+	assert.Must[[]access.Policy](o)(policiesOf(o, o.table, quickly).List(context.Background()))
 	return policiesOf(o, o.table, max(5*quickly, 20*time.Since(began)))
 }
 
@@ -86,7 +85,7 @@ func (o *owner) policies() *access.Policies {
 func (o *owner) sign(g access.Grant) access.Token {
 	o.Helper()
 	g.Table, g.InsecureHTTP = o.table.Name(), true
-	return harness.Must[access.Token](o)(o.signer.Sign(g))
+	return assert.Must[access.Token](o)(o.signer.Sign(g))
 }
 
 // open is a client of a token for the owner's table.
@@ -97,13 +96,13 @@ func (o *owner) open(g access.Grant) *access.Client {
 
 func openToken(t testing.TB, s *storagetest.Service, token access.Token) *access.Client {
 	t.Helper()
-	return harness.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	return assert.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func (o *owner) insert(keys ...tables.Key) {
 	o.Helper()
 	for _, key := range keys {
-		harness.Check(o, o.table.Entities().Insert(context.Background(), bag(key)))
+		assert.Check(o, o.table.Entities().Insert(context.Background(), bag(key)))
 	}
 }
 
@@ -116,7 +115,7 @@ func at(partition, row string) tables.Key { return tables.Key{Partition: partiti
 // send makes a request of which nothing but its address says who makes it, with nobody in between who would refuse it.
 func send(t testing.TB, s *storagetest.Service, method, address, body string, headers ...string) (status int, text string) {
 	t.Helper()
-	req := harness.Must[*http.Request](t)(http.NewRequestWithContext(context.Background(), method, address, strings.NewReader(body)))
+	req := assert.Must[*http.Request](t)(http.NewRequestWithContext(context.Background(), method, address, strings.NewReader(body)))
 	req.Header.Set("x-ms-version", "2019-02-02")
 	req.Header.Set("Accept", "application/json;odata=nometadata")
 	if body != "" {
@@ -129,9 +128,9 @@ func send(t testing.TB, s *storagetest.Service, method, address, body string, he
 	if s.ClientOptions.Transport != nil {
 		transport = s.ClientOptions.Transport
 	}
-	resp := harness.Must[*http.Response](t)(transport.Do(req))
-	answer := harness.Must[[]byte](t)(io.ReadAll(resp.Body))
-	harness.Check(t, resp.Body.Close())
+	resp := assert.Must[*http.Response](t)(transport.Do(req))
+	answer := assert.Must[[]byte](t)(io.ReadAll(resp.Body))
+	assert.Check(t, resp.Body.Close())
 	return resp.StatusCode, string(answer)
 }
 
@@ -145,5 +144,5 @@ func (o *owner) counted(g access.Grant) (*access.Client, *storagetest.RequestCou
 
 func decoded(t testing.TB, key string) []byte {
 	t.Helper()
-	return harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(key))
+	return assert.Must[[]byte](t)(base64.StdEncoding.DecodeString(key))
 }

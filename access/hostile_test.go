@@ -12,7 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -36,7 +35,7 @@ func TestPolicyIDsAtTheirLimits(t *testing.T) {
 			wantIs(t, policies.Revoke(t.Context(), id), tables.ErrInvalid)
 			continue
 		}
-		assert.Equal(t, harness.Must[access.Token](t)(access.Parse(token.RevealAddress())).Policy(), id, "read back")
+		assert.Equal(t, assert.Must[access.Token](t)(access.Parse(token.RevealAddress())).Policy(), id, "read back")
 	}
 }
 
@@ -48,7 +47,7 @@ func TestAddressesWithEscapes(t *testing.T) {
 	for _, path := range []string{"%3Fa", "a%3Fb", "%2F%2Fevil.test", "a%0Ab", "%23", "a%20b", "%00", "é", "a;b"} {
 		token, err := access.Parse(strings.Replace(good, table, "/"+path+table, 1))
 		if err == nil { // the address is what it was, and no other
-			again := harness.Must[*url.URL](t)(url.Parse(token.RevealAddress()))
+			again := assert.Must[*url.URL](t)(url.Parse(token.RevealAddress()))
 			if !strings.HasSuffix(again.Path, "/"+path+strings.TrimSuffix(table, "?")) || strings.ContainsAny(token.Endpoint(), "?#\n\x00 ") {
 				t.Errorf("%s: %s", path, token.Endpoint())
 			}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -33,8 +32,8 @@ func newDesk(t testing.TB, options *access.IssuerOptions) *desk {
 	s := storagetest.Simulator(t, nil)
 	d := &desk{now: time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC), asked: map[string]int{},
 		grant: access.Grant{Table: "Employees", Permissions: access.Query, Lifetime: time.Hour, InsecureHTTP: true}}
-	signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, &access.SignerOptions{Now: d.clock}))
-	d.Issuer = harness.Must[*access.Issuer](t)(access.NewIssuer(signer, d.grants, options))
+	signer := assert.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, &access.SignerOptions{Now: d.clock}))
+	d.Issuer = assert.Must[*access.Issuer](t)(access.NewIssuer(signer, d.grants, options))
 	return d
 }
 
@@ -68,7 +67,7 @@ func (d *desk) grants(ctx context.Context, user string) (access.Grant, error) {
 
 func (d *desk) token(t testing.TB, user string) access.Token {
 	t.Helper()
-	return harness.Must[access.Token](t)(d.Token(t.Context(), user))
+	return assert.Must[access.Token](t)(d.Token(t.Context(), user))
 }
 
 func (d *desk) wantAsked(t testing.TB, user string, n int) {
@@ -130,7 +129,7 @@ func TestIssuerOptions(t *testing.T) {
 	_, err := access.NewIssuer(nil, nil, nil)
 	wantIs(t, err, tables.ErrWiring)
 	s := storagetest.Simulator(t, nil)
-	signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
+	signer := assert.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
 	_, err = access.NewIssuer(signer, policy.grants, &access.IssuerOptions{MaxAge: -1})
 	wantIs(t, err, tables.ErrWiring)
 }
@@ -220,8 +219,8 @@ func TestIssuerSingleFlight(t *testing.T) {
 		wantIs(t, err, context.DeadlineExceeded)
 	})
 	s := storagetest.Simulator(t, nil)
-	signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
-	panics := harness.Must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { panic("no directory") }, nil))
+	signer := assert.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
+	panics := assert.Must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { panic("no directory") }, nil))
 	assert.Error(t, assert.Err(panics.Token(t.Context(), "June")), "a token of a panic")
 }
 
@@ -242,7 +241,7 @@ func TestIssuerForgets(t *testing.T) {
 			synctest.Wait()
 			d.wantAsked(t, "June", 3)
 			close(d.gate)
-			harness.Check(t, <-waiting, <-waiting)
+			assert.Check(t, <-waiting, <-waiting)
 			synctest.Wait()
 			assert.Equal(t, d.Len(), 1, "%s: tokens", name)
 			forget(d)

@@ -12,7 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -21,13 +20,13 @@ const quickly = 20 * time.Millisecond
 
 func policiesOf(t testing.TB, table *tables.Table, settle time.Duration) *access.Policies {
 	t.Helper()
-	return harness.Must[*access.Policies](t)(access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: settle}))
+	return assert.Must[*access.Policies](t)(access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: settle}))
 }
 
 func idsOf(t testing.TB, p *access.Policies) []string {
 	t.Helper()
 	var ids []string
-	for _, policy := range harness.Must[[]access.Policy](t)(p.List(t.Context())) {
+	for _, policy := range assert.Must[[]access.Policy](t)(p.List(t.Context())) {
 		ids = append(ids, policy.ID)
 	}
 	return ids
@@ -45,8 +44,8 @@ func TestPoliciesRevoke(t *testing.T) {
 	o.insert(at("p", "r"))
 	policies := o.policies()
 	one, two := whole(o, "one & <two>"), whole(o, "two")
-	harness.Check(t, policies.Create(t.Context(), one), policies.Create(t.Context(), two))
-	list := harness.Must[[]access.Policy](t)(policies.List(t.Context()))
+	assert.Check(t, policies.Create(t.Context(), one), policies.Create(t.Context(), two))
+	list := assert.Must[[]access.Policy](t)(policies.List(t.Context()))
 	assert.Slices(t, list, []access.Policy{one, two})
 	get := func(c *access.Client) error {
 		_, err := c.Table().Entities().Get(t.Context(), at("p", "r"))
@@ -54,13 +53,13 @@ func TestPoliciesRevoke(t *testing.T) {
 	}
 	byOne, byTwo := o.open(access.Grant{Range: access.Partition("p"), Policy: one.ID}), o.open(access.Grant{Range: access.Partition("p"), Policy: two.ID})
 	byNone := o.open(access.Grant{Range: access.Partition("p"), Permissions: access.Query})
-	harness.Check(t, get(byOne), get(byTwo), get(byNone))
-	harness.Check(t, policies.Revoke(t.Context(), one.ID))
+	assert.Check(t, get(byOne), get(byTwo), get(byNone))
+	assert.Check(t, policies.Revoke(t.Context(), one.ID))
 	wantIs(t, get(byOne), tables.ErrDenied)
-	harness.Check(t, get(byTwo), get(byNone))
+	assert.Check(t, get(byTwo), get(byNone))
 	wantIs(t, policies.Revoke(t.Context(), one.ID), tables.ErrNotFound)
 	assert.Slices(t, idsOf(t, policies), []string{"two"})
-	harness.Check(t, policies.Revoke(t.Context(), two.ID))
+	assert.Check(t, policies.Revoke(t.Context(), two.ID))
 	assert.Len(t, idsOf(t, policies), 0)
 }
 
@@ -70,14 +69,14 @@ func TestPoliciesExpire(t *testing.T) {
 	o.insert(at("p", "r"))
 	policies := policiesOf(t, o.table, quickly)
 	now := o.s.Clock.Now().UTC().Truncate(time.Second)
-	harness.Check(t, policies.Create(t.Context(), access.Policy{ID: "permissions", Permissions: access.Query}),
+	assert.Check(t, policies.Create(t.Context(), access.Policy{ID: "permissions", Permissions: access.Query}),
 		policies.Create(t.Context(), access.Policy{ID: "expiry", Start: now.Add(time.Hour), Expiry: now.Add(2 * time.Hour)}), policies.Create(t.Context(), access.Policy{ID: "nothing"}))
 	get := func(g access.Grant) error {
 		g.Range = access.WholeTable()
 		_, err := o.open(g).Table().Entities().Get(t.Context(), at("p", "r"))
 		return err
 	}
-	harness.Check(t, get(access.Grant{Policy: "permissions", Lifetime: time.Minute}), get(access.Grant{Policy: "nothing", Permissions: access.Query, Lifetime: time.Minute}))
+	assert.Check(t, get(access.Grant{Policy: "permissions", Lifetime: time.Minute}), get(access.Grant{Policy: "nothing", Permissions: access.Query, Lifetime: time.Minute}))
 	for name, g := range map[string]access.Grant{
 		"no expiry": {Policy: "permissions"}, "permissions twice": {Policy: "permissions", Permissions: access.Query, Lifetime: time.Minute},
 		"not yet": {Policy: "expiry", Permissions: access.Query}, "no permissions": {Policy: "nothing", Lifetime: time.Minute}, "no policy": {Policy: "none", Permissions: access.Query, Lifetime: time.Minute},
@@ -85,7 +84,7 @@ func TestPoliciesExpire(t *testing.T) {
 		assert.ErrorIs(t, get(g), tables.ErrDenied, name)
 	}
 	o.s.Wait(90 * time.Minute)
-	harness.Check(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}))
+	assert.Check(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}))
 	o.s.Wait(time.Hour)
 	wantIs(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}), tables.ErrDenied)
 }
@@ -97,13 +96,13 @@ func TestPoliciesLimits(t *testing.T) {
 	id, start, expiry := "of another tool", time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)
 	o.put(access.Policy{ID: id, Permissions: access.Query | access.Delete, Start: start, Expiry: expiry})
 	for n := range access.MaxPolicies - 1 {
-		harness.Check(t, policies.Create(t.Context(), whole(o, fmt.Sprint("policy ", n))))
+		assert.Check(t, policies.Create(t.Context(), whole(o, fmt.Sprint("policy ", n))))
 	}
 	wantIs(t, policies.Create(t.Context(), whole(o, "one too many")), tables.ErrTooLarge)
 	wantIs(t, policies.Create(t.Context(), whole(o, "policy 1")), tables.ErrExists)
-	harness.Check(t, policies.Revoke(t.Context(), "policy 2"), policies.Create(t.Context(), whole(o, "policy 5"))) // from and to a full list
+	assert.Check(t, policies.Revoke(t.Context(), "policy 2"), policies.Create(t.Context(), whole(o, "policy 5"))) // from and to a full list
 	assert.Slices(t, idsOf(t, policies), []string{id, "policy 0", "policy 1", "policy 3", "policy 5"})
-	list := harness.Must[[]access.Policy](t)(policies.List(t.Context()))
+	list := assert.Must[[]access.Policy](t)(policies.List(t.Context()))
 	assert.Equal(t, list[0], (access.Policy{ID: id, Permissions: access.Query | access.Delete, Start: start, Expiry: expiry}))
 	gone := policiesOf(t, o.table.Account().Table(o.s.TableName(t)), quickly)
 	_, err := gone.List(t.Context())
@@ -165,7 +164,7 @@ func takes(d, atLeast time.Duration) error {
 // nor the table itself.
 func TestTokensChangeNoPolicies(t *testing.T) {
 	o := newOwner(t, storagetest.Open(t))
-	before := harness.Must[[]access.Policy](t)(o.policies().List(t.Context()))
+	before := assert.Must[[]access.Policy](t)(o.policies().List(t.Context()))
 	token := o.sign(access.Grant{Range: access.WholeTable(), Permissions: access.Everything}).RevealAddress()
 	table, query, _ := strings.Cut(token, "?")
 	account := strings.TrimSuffix(table, "/"+o.table.Name())
@@ -186,5 +185,5 @@ func TestTokensChangeNoPolicies(t *testing.T) {
 			t.Errorf("%s: %d %s", what, status, text)
 		}
 	}
-	assert.Len(t, harness.Must[[]access.Policy](t)(o.policies().List(t.Context())), len(before), "the policies")
+	assert.Len(t, assert.Must[[]access.Policy](t)(o.policies().List(t.Context())), len(before), "the policies")
 }

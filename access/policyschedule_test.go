@@ -11,8 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -36,7 +36,7 @@ func withLock(table *tables.Table) (changer, error) {
 func concurrentStage(t testing.TB, s *storagetest.Service, open func(*tables.Table) (changer, error)) explore.Stage {
 	o := newOwner(t, s)
 	for _, id := range []string{"bad", "worse", "stays"} {
-		harness.Check(t, policiesOf(t, o.table, time.Millisecond).Create(t.Context(), whole(o, id)))
+		assert.Check(t, policiesOf(t, o.table, time.Millisecond).Create(t.Context(), whole(o, id)))
 	}
 	with := func(do func(ctx context.Context, c changer) error) explore.Actor {
 		return func(ctx context.Context, s *storagetest.Service) error {

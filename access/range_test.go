@@ -8,7 +8,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -32,7 +31,7 @@ func TestRangesSayWhatTheyAre(t *testing.T) {
 		if r.Err() != nil || r.String() != text {
 			t.Errorf("%s: %v", text, r)
 		}
-		parsed := harness.Must[access.Token](t)(access.Parse(o.sign(access.Grant{Range: r, Permissions: access.Query}).RevealAddress()))
+		parsed := assert.Must[access.Token](t)(access.Parse(o.sign(access.Grant{Range: r, Permissions: access.Query}).RevealAddress()))
 		if parsed.Range().String() != text || parsed.Range().IsWholeTable() != r.IsWholeTable() || parsed.Range().First() != r.First() || parsed.Range().Last() != r.Last() {
 			t.Errorf("%s came back as %v", text, parsed.Range())
 		}

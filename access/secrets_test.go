@@ -22,6 +22,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/testrun"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -88,7 +89,7 @@ func (c *canary) listen(t *testing.T) {
 }
 
 func sigOf(t testing.TB, token access.Token) string {
-	return harness.Must[url.Values](t)(url.ParseQuery(token.RevealQuery())).Get("sig")
+	return assert.Must[url.Values](t)(url.ParseQuery(token.RevealQuery())).Get("sig")
 }
 
 // TestValuesShowNoSecret: tokens and everything that holds one or a key, by themselves, behind pointers, in other values, and
@@ -97,10 +98,10 @@ func TestValuesShowNoSecret(t *testing.T) {
 	o := newOwner(t, storagetest.Simulator(t, nil))
 	token := o.sign(access.Grant{Range: access.Partition("Sales"), Permissions: access.Query})
 	client := openToken(t, o.s, token)
-	issuer := harness.Must[*access.Issuer](t)(access.NewIssuer(o.signer, func(context.Context, string) (access.Grant, error) {
+	issuer := assert.Must[*access.Issuer](t)(access.NewIssuer(o.signer, func(context.Context, string) (access.Grant, error) {
 		return access.Grant{Table: o.table.Name(), Range: access.Partition("Sales"), Permissions: access.Query, InsecureHTTP: true}, nil
 	}, nil))
-	issued := harness.Must[access.Token](t)(issuer.Token(t.Context(), "June"))
+	issued := assert.Must[access.Token](t)(issuer.Token(t.Context(), "June"))
 	if issuer.Len() != 1 { // takes the lock, so that what made the token is surely over
 		t.Fatal("no token is kept")
 	}
@@ -233,7 +234,7 @@ func TestCallsShowNoSecret(t *testing.T) {
 
 	// The SDK alone says it all, and the canary sings.
 	faulty, _ := o.s.WithRetries(0).Faulty(storagetest.Always(talkative(0)))
-	alone := harness.Must[*aztables.Client](t)(aztables.NewClientWithNoCredential(token.RevealAddress(), &aztables.ClientOptions{ClientOptions: faulty.ClientOptions}))
+	alone := assert.Must[*aztables.Client](t)(aztables.NewClientWithNoCredential(token.RevealAddress(), &aztables.ClientOptions{ClientOptions: faulty.ClientOptions}))
 	_, err := alone.GetEntity(t.Context(), "Sales", "b", nil)
 	if c.error(err); len(c.Take()) == 0 {
 		t.Error("the canary is deaf")

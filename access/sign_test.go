@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -85,9 +84,9 @@ func TestTamperedTokensAreRefused(t *testing.T) {
 		{Policy: "readers", Range: access.Partition("Sales")},
 	} {
 		address, query, _ := strings.Cut(o.sign(g).RevealAddress(), "?")
-		whole := harness.Must[url.Values](t)(url.ParseQuery(query))
+		whole := assert.Must[url.Values](t)(url.ParseQuery(query))
 		try := func(name string, change func(q url.Values)) {
-			q := harness.Must[url.Values](t)(url.ParseQuery(query))
+			q := assert.Must[url.Values](t)(url.ParseQuery(query))
 			change(q)
 			if q.Encode() == whole.Encode() {
 				return
@@ -118,15 +117,15 @@ func TestTamperedTokensAreRefused(t *testing.T) {
 
 // TestGoldenToken: the text of a token, which others read.
 func TestGoldenToken(t *testing.T) {
-	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", "a2V5", nil))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", "a2V5", nil))
 	now := time.Date(2026, 11, 20, 15, 0, 0, 999, time.FixedZone("", 2*3600))
-	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, "a2V5", &access.SignerOptions{Now: func() time.Time { return now }}))
-	token := harness.Must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Permissions: access.Query | access.Update,
+	signer := assert.Must[*access.Signer](t)(access.NewSigner(account, "a2V5", &access.SignerOptions{Now: func() time.Time { return now }}))
+	token := assert.Must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Permissions: access.Query | access.Update,
 		Range: access.Rows("Sales & Co", compoundkey.Starting("empid", compoundkey.Int(123, 6)))}))
 	const want = "https://contoso.table.core.windows.net/Employees?epk=Sales%20%26%20Co&erk=empid_000123%EF%BF%BD&se=2026-11-20T14%3A00%3A00Z" +
 		"&sig=l%2Bk14rkhrrgJks0vbmON9De1tEAZPmpScZmvE0pp2AU%3D&sp=ru&spk=Sales%20%26%20Co&spr=https&srk=empid_000123&st=2026-11-20T12%3A45%3A00Z&sv=2019-02-02&tn=employees"
 	assert.Equal(t, token.RevealAddress(), want)
-	again := harness.Must[access.Token](t)(access.Parse(token.RevealAddress()))
+	again := assert.Must[access.Token](t)(access.Parse(token.RevealAddress()))
 	if again.RevealAddress() != token.RevealAddress() || again.Range() != token.Range() || again.Permissions() != token.Permissions() ||
 		!again.Start().Equal(token.Start()) || !again.Expiry().Equal(token.Expiry()) || again.Table() != "Employees" || again.AllowsHTTP() {
 		t.Errorf("%v read back is %v", token, again)
@@ -136,9 +135,9 @@ func TestGoldenToken(t *testing.T) {
 func TestGrantsThatAreRefused(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	account := accountOf(t, s)
-	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, nil))
+	signer := assert.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, nil))
 	good := access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}
-	harness.Check(t, assert.Err(signer.Sign(good)))
+	assert.Check(t, assert.Err(signer.Sign(good)))
 	for name, change := range map[string]func(g *access.Grant){
 		"no table":             func(g *access.Grant) { g.Table = "" },
 		"no name of a table":   func(g *access.Grant) { g.Table = "a\nb" },
@@ -177,9 +176,9 @@ func TestGrantsThatAreRefused(t *testing.T) {
 
 func TestWhoCannotSign(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	token := harness.Must[access.Token](t)(harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil)).Sign(
+	token := assert.Must[access.Token](t)(assert.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil)).Sign(
 		access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}))
-	entra := harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential{}, nil))
+	entra := assert.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential{}, nil))
 	for name, account := range map[string]*tables.Account{"Entra ID": entra, "a token": openToken(t, s, token).Account()} {
 		_, err := access.NewSigner(account, "", nil)
 		wantIs(t, err, access.ErrNoSharedKey, tables.ErrWiring)
@@ -195,7 +194,7 @@ func TestWhoCannotSign(t *testing.T) {
 	if strings.Contains(fmt.Sprint(err), noBase64) {
 		t.Error("the key is in the error")
 	}
-	cosmos := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
+	cosmos := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
 	_, err = access.NewSigner(cosmos, "a2V5", nil)
 	wantIs(t, err, tables.ErrWiring)
 	for _, connection := range []string{"UseDevelopmentStorage=true", " usedevelopmentstorage = TRUE ;", "AccountName=abc; accountkey = a2V5 ;EndpointSuffix=core.chinacloudapi.cn"} {

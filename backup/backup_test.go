@@ -21,7 +21,7 @@ import (
 func files(t testing.TB, folder string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
-	harness.Check(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	assert.Check(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -42,14 +42,14 @@ func TestBackup(t *testing.T) {
 	fill(t, first, n)
 	fill(t, second, 10)
 	folder := t.TempDir()
-	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
+	v := assert.Must[*backup.Vault](t)(backup.OpenFolder(folder))
 	defer v.Close()
 	all := []*tables.Table{first, second, empty}
 	report, err := v.Backup(t.Context(), "Monday-1", all, &backup.Options{ChunkBytes: 20 << 10})
 	if err != nil || report.Read != n+10 || report.Written != n+10 || report.Resume != "" {
 		t.Fatal(report, err)
 	}
-	m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "Monday-1"))
+	m := assert.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "Monday-1"))
 	if len(m.Tables) != 3 || m.Tables[0].Name != first.Name() || m.Tables[0].Rows != n || m.Tables[0].Chunks < 5 || m.Tables[2].Rows != 0 || m.Tables[2].Chunks != 0 ||
 		m.Tables[0].First.IsZero() || m.Tables[0].Last.Before(m.Tables[0].First) || m.Tables[0].Stored*2 > m.Tables[0].Bytes || m.Ended.Before(m.Began) {
 		t.Errorf("%+v", m)
@@ -79,7 +79,7 @@ func TestBase(t *testing.T) {
 	table := newTable(t, account)
 	fill(t, table, n)
 	folder := t.TempDir()
-	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
+	v := assert.Must[*backup.Vault](t)(backup.OpenFolder(folder))
 	defer v.Close()
 	options := &backup.Options{ChunkBytes: 16 << 10}
 	report, err := v.Backup(t.Context(), "full", []*tables.Table{table}, options)
@@ -94,7 +94,7 @@ func TestBase(t *testing.T) {
 	}
 	assert.Equal(t, len(files(t, folder)), before+1, "after %d files", before)
 	rows := table.Entities()
-	harness.Check(t, rows.DeleteUnconditional(t.Context(), keyOf(600)), rows.Insert(t.Context(), harness.Row("zz", "new")))
+	assert.Check(t, rows.DeleteUnconditional(t.Context(), keyOf(600)), rows.Insert(t.Context(), harness.Row("zz", "new")))
 	if _, err := rows.BulkNonAtomic(t.Context(), func(yield func(*tables.Entity, error) bool) {
 		for i := range 300 {
 			if !yield(harness.Row("end", fmt.Sprint(i), tables.Property{Name: "Text", Value: tables.String(strings.Repeat("x", 500))}), nil) {
@@ -115,7 +115,7 @@ func TestBase(t *testing.T) {
 	if found, err = inBackup(t.Context(), v, "full", table.Name(), table); err != nil || len(found) != 302 {
 		t.Error(len(found), err)
 	}
-	harness.Check(t, os.Remove(filepath.Join(folder, "full.manifest")))
+	assert.Check(t, os.Remove(filepath.Join(folder, "full.manifest")))
 	to := newTable(t, account)
 	if result, err := v.Restore(t.Context(), "changed", []backup.Target{{Name: table.Name(), To: to}}, nil); err != nil || result.Written != n+300 {
 		t.Fatal(result, err)
@@ -199,7 +199,7 @@ func TestUnfinished(t *testing.T) {
 	table := newTable(t, account)
 	fill(t, table, n)
 	folder := t.TempDir()
-	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
+	v := assert.Must[*backup.Vault](t)(backup.OpenFolder(folder))
 	defer v.Close()
 	all := []*tables.Table{table}
 	if token, err := v.Unfinished(t.Context(), "all"); token != "" || err != nil {
@@ -215,7 +215,7 @@ func TestUnfinished(t *testing.T) {
 		harness.WantKind(t, job(), tables.ErrNotFound)
 	}
 	assert.ErrorIs(assert.Fatal(t), assert.Err(v.Backup(t.Context(), "all", all, &backup.Options{ChunkBytes: 4 << 10})), tables.ErrExists)
-	token := harness.Must[string](t)(v.Unfinished(t.Context(), "all"))
+	token := assert.Must[string](t)(v.Unfinished(t.Context(), "all"))
 	if _, err := v.Backup(t.Context(), "all", all, &backup.Options{Resume: token, Partitions: []string{"a"}}); !errors.Is(err, tables.ErrInvalid) {
 		t.Fatal(err)
 	}

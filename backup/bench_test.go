@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -72,11 +73,11 @@ func BenchmarkRestore(b *testing.B) {
 	to, n := newTable(b, from.Account()), 0
 	var restored, replayed time.Duration
 	for b.Loop() {
-		harness.Check(b, recorded.Drop(b.Context()), to.Drop(b.Context()))
+		assert.Check(b, recorded.Drop(b.Context()), to.Drop(b.Context()))
 		if s := storagetest.Open(b); s.Clock != nil {
 			s.Wait(time.Minute) // the name of a dropped table is taken for a while
 		}
-		harness.Check(b, recorded.Create(b.Context()), to.Create(b.Context()))
+		assert.Check(b, recorded.Create(b.Context()), to.Create(b.Context()))
 		began := time.Now()
 		harness.Replay(b, transport, requests, 8, func(r *harness.Recorded, status int, _ []byte) {
 			if status != http.StatusAccepted {

@@ -36,11 +36,11 @@ func keyOfPictured(name string) tables.Key { return tables.Key{Partition: "Sales
 // openPictured opens a repository with photos in blobs of a container, and creates what it needs.
 func openPictured(t *testing.T, account *tables.Account, table, files, prefix string) (*patterns.Store, *patterns.Repository[pictured], *container.Client) {
 	t.Helper()
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))
 	c := blobstorage.Open(store, files)
 	photo := largeentities.NewProperty[pictured]("Photo", c, &largeentities.Options{Prefix: prefix, ContentType: "image/jpeg"})
-	repo := harness.Must[*patterns.Repository[pictured]](t)(patterns.NewRepository(store.Table(table), patterns.Schema[pictured]{Key: func(e *pictured) tables.Key { return keyOfPictured(e.Name) }}, photo))
-	harness.Check(t, store.Create(t.Context()))
+	repo := assert.Must[*patterns.Repository[pictured]](t)(patterns.NewRepository(store.Table(table), patterns.Schema[pictured]{Key: func(e *pictured) tables.Key { return keyOfPictured(e.Name) }}, photo))
+	assert.Check(t, store.Create(t.Context()))
 	return store, repo, c
 }
 
@@ -64,24 +64,24 @@ func TestBlobs(t *testing.T) {
 	for i := range 4 {
 		e := &pictured{Name: string(rune('a' + i)), Photo: photoOf(i)}
 		photos[e.Name] = bytes.Clone(e.Photo)
-		harness.Check(t, from.Insert(t.Context(), e))
+		assert.Check(t, from.Insert(t.Context(), e))
 	}
 	v := opened(t)
 	sets := []backup.BlobSet{{Name: "photos", Container: c, Prefix: "staff/photos", Table: from.Table()}}
 	if report, err := v.Backup(t.Context(), "full", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets}); err != nil {
 		t.Fatal(report, err)
 	}
-	m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "full"))
+	m := assert.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "full"))
 	if len(m.Blobs) != 1 || m.Blobs[0].Name != "photos" || m.Blobs[0].Blobs != 3 || m.Blobs[0].Bytes != 100_000+70_000+9<<20 || m.Blobs[0].Stored*2 > m.Blobs[0].Bytes {
 		t.Errorf("%+v", m.Blobs)
 	}
 	// An incremental backup after a change has the new photo and not the old one.
-	e := harness.Must[*pictured](t)(from.Get(t.Context(), keyOfPictured("b")))
+	e := assert.Must[*pictured](t)(from.Get(t.Context(), keyOfPictured("b")))
 	e.Photo = photoOf(2)
 	photos["b"] = bytes.Clone(e.Photo)
-	harness.Check(t, from.Replace(t.Context(), e))
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "next", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets, Base: "full"})))
-	harness.Check(t, assert.Err(v.Verify(t.Context(), "next", nil)))
+	assert.Check(t, from.Replace(t.Context(), e))
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "next", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets, Base: "full"})))
+	assert.Check(t, assert.Err(v.Verify(t.Context(), "next", nil)))
 
 	other, files := newTable(t, account).Name(), files+"2"
 	store, to, copied := openPictured(t, account, other, files, "staff/photos")
@@ -95,7 +95,7 @@ func TestBlobs(t *testing.T) {
 			t.Fatal(result, err)
 		}
 	}
-	harness.Check(t, harness.Clean(t.Context(), store.Verify, nil))
+	assert.Check(t, harness.Clean(t.Context(), store.Verify, nil))
 	for name, photo := range photos {
 		if e, err := to.Get(t.Context(), keyOfPictured(name)); err != nil || !bytes.Equal(e.Photo, photo) {
 			t.Errorf("%s: %v", name, err)
@@ -104,10 +104,10 @@ func TestBlobs(t *testing.T) {
 	// A blob that is another one is not overwritten without being told.
 	var first string
 	for page := copied.NewListBlobsFlatPager(nil); page.More() && first == ""; {
-		items := harness.Must[container.ListBlobsFlatResponse](t)(page.NextPage(t.Context()))
+		items := assert.Must[container.ListBlobsFlatResponse](t)(page.NextPage(t.Context()))
 		first = *items.Segment.BlobItems[0].Name
 	}
-	harness.Check(t, assert.Err(copied.NewBlockBlobClient(first).UploadBuffer(t.Context(), []byte("other"), nil)))
+	assert.Check(t, assert.Err(copied.NewBlockBlobClient(first).UploadBuffer(t.Context(), []byte("other"), nil)))
 	harness.WantKind(t, assert.Err(v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets})), tables.ErrExists)
 	var found string
 	note := func(d backup.Difference) error { found = d.String(); return nil }
@@ -118,7 +118,7 @@ func TestBlobs(t *testing.T) {
 	if result, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets, Existing: backup.ReplaceExisting}); err != nil || result.Blobs != 1 {
 		t.Fatal(result, err)
 	}
-	harness.Check(t, harness.Clean(t.Context(), store.Verify, nil))
+	assert.Check(t, harness.Clean(t.Context(), store.Verify, nil))
 }
 
 // TestBlobThatCannotBeRead: a Restore that cannot read a blob of the destination to its end says so, and does not take it for another blob.
@@ -143,11 +143,11 @@ func TestBlobThatCannotBeRead(t *testing.T) {
 	s := storagetest.Open(t)
 	_, from, c := openPictured(t, account, s.TableName(t), s.ContainerName(t), "staff/photos")
 	e := &pictured{Name: "a", Photo: bytes.Repeat([]byte("photo"), 40_000)}
-	harness.Check(t, from.Insert(t.Context(), e))
+	assert.Check(t, from.Insert(t.Context(), e))
 	v := opened(t)
 	sets := []backup.BlobSet{{Name: "photos", Container: c, Prefix: "staff/photos", Table: from.Table()}}
 	targets := []backup.Target{{Name: from.Table().Name(), To: from.Table()}}
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "full", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets})))
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "full", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets})))
 	if result, err := v.Restore(t.Context(), "full", targets, &backup.Options{Blobs: sets}); err != nil || result.Blobs != 0 || result.Unchanged != 1 {
 		t.Fatal(result, err)
 	}

@@ -18,8 +18,8 @@ func TestContainer(t *testing.T) {
 	table, to := newTable(t, account), newTable(t, account)
 	fill(t, table, n)
 	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
-	harness.Check(t, assert.Err(c.Create(t.Context(), nil)))
-	v := harness.Must[*backup.Vault](t)(backup.OpenContainer(c, "daily/tables"))
+	assert.Check(t, assert.Err(c.Create(t.Context(), nil)))
+	v := assert.Must[*backup.Vault](t)(backup.OpenContainer(c, "daily/tables"))
 	all := []*tables.Table{table}
 	options := backup.Options{ChunkBytes: 16 << 10}
 	ctx, progress := stopping(t.Context(), 2)
@@ -29,7 +29,7 @@ func TestContainer(t *testing.T) {
 		t.Fatal(report)
 	}
 	first = options
-	first.Resume = harness.Must[string](t)(v.Unfinished(t.Context(), "monday"))
+	first.Resume = assert.Must[string](t)(v.Unfinished(t.Context(), "monday"))
 	if report, err := v.Backup(t.Context(), "monday", all, &first); err != nil || report.Read == 0 || report.Read >= n {
 		t.Fatal(report, err)
 	}
@@ -45,11 +45,11 @@ func TestContainer(t *testing.T) {
 		t.Fatal(result, err)
 	}
 	wantSame(t, table, to, n)
-	other := harness.Must[*backup.Vault](t)(backup.OpenContainer(c, "daily"))
+	other := assert.Must[*backup.Vault](t)(backup.OpenContainer(c, "daily"))
 	harness.WantKind(t, assert.Err(other.Manifest(t.Context(), "tuesday")), tables.ErrNotFound)
-	harness.Check(t, assert.Err(c.NewBlobClient("daily/tables/tuesday.manifest").Delete(t.Context(), nil)))
+	assert.Check(t, assert.Err(c.NewBlobClient("daily/tables/tuesday.manifest").Delete(t.Context(), nil)))
 	harness.WantKind(t, assert.Err(v.Verify(t.Context(), "tuesday", nil)), tables.ErrNotFound)
-	missing := harness.Must[*backup.Vault](t)(backup.OpenContainer(blobstorage.Container(account, "there-is-none"), ""))
+	missing := assert.Must[*backup.Vault](t)(backup.OpenContainer(blobstorage.Container(account, "there-is-none"), ""))
 	harness.WantKind(t, assert.Err(missing.Backup(t.Context(), "monday", all, nil)), tables.ErrMissingResource)
 	for _, prefix := range []string{"/a", "a/", "a//b", "../a", ".", "a b"} {
 		harness.WantKind(t, assert.Err(backup.OpenContainer(c, prefix)), tables.ErrWiring)

@@ -26,7 +26,7 @@ func TestCopy(t *testing.T) {
 		t.Fatal(result, err)
 	}
 	// The write ID is the source's.
-	e := harness.Must[*tables.Entity](t)(to.Entities().Get(t.Context(), keyOf(7)))
+	e := assert.Must[*tables.Entity](t)(to.Entities().Get(t.Context(), keyOf(7)))
 	if e.ETag == "" || len(e.Properties) != len(rowOf(7).Properties) {
 		t.Errorf("%+v", e)
 	}
@@ -78,7 +78,7 @@ func TestCopyParts(t *testing.T) {
 				t.Fatal(result, err)
 			}
 			wantSame(t, to, restored, want)
-			harness.Check(t, to.Drop(t.Context()), restored.Drop(t.Context()))
+			assert.Check(t, to.Drop(t.Context()), restored.Drop(t.Context()))
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestExisting(t *testing.T) {
 	from := newTable(t, account)
 	fill(t, from, n)
 	v := opened(t)
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{from}, nil)))
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{from}, nil)))
 	for name, write := range map[string]func(to *tables.Table, o *backup.Options) (backup.Result, error){
 		"Copy": func(to *tables.Table, o *backup.Options) (backup.Result, error) {
 			return backup.Copy(t.Context(), from, to, o)
@@ -105,7 +105,7 @@ func TestExisting(t *testing.T) {
 			other.Set("Alpha", tables.Int32(-1))
 			other.Set("More", tables.String("x"))
 			other.Properties.Delete("Zulu")
-			harness.Check(t, to.Entities().Insert(t.Context(), other), to.Entities().Insert(t.Context(), rowOf(4)))
+			assert.Check(t, to.Entities().Insert(t.Context(), other), to.Entities().Insert(t.Context(), rowOf(4)))
 			wantOne := func(found []backup.Difference) {
 				t.Helper()
 				if len(found) != 1 || found[0].String() != `different: ("a", "000003") in `+to.Name()+`: Alpha, More, Zulu, _tpWrite` {
@@ -153,15 +153,15 @@ func TestCompare(t *testing.T) {
 	account := harness.Account(t)
 	first, second := newTable(t, account), newTable(t, account)
 	fill(t, first, n)
-	harness.Check(t, assert.Err(backup.Copy(t.Context(), first, second, nil)))
+	assert.Check(t, assert.Err(backup.Copy(t.Context(), first, second, nil)))
 	v := opened(t)
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{first}, &backup.Options{ChunkBytes: 16 << 10})))
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{first}, &backup.Options{ChunkBytes: 16 << 10})))
 	rows := second.Entities()
-	e := harness.Must[*tables.Entity](t)(rows.Get(t.Context(), keyOf(100)))
+	e := assert.Must[*tables.Entity](t)(rows.Get(t.Context(), keyOf(100)))
 	e.Set("Alpha", tables.Int32(5))
-	harness.Check(t, rows.Replace(t.Context(), e), rows.DeleteUnconditional(t.Context(), keyOf(500)), rows.DeleteUnconditional(t.Context(), keyOf(0)))
+	assert.Check(t, rows.Replace(t.Context(), e), rows.DeleteUnconditional(t.Context(), keyOf(500)), rows.DeleteUnconditional(t.Context(), keyOf(0)))
 	for _, k := range []tables.Key{{Partition: "", Row: ""}, {Partition: "big", Row: "000200x"}, {Partition: "zz", Row: "1"}} {
-		harness.Check(t, rows.Insert(t.Context(), harness.Row(k.Partition, k.Row)))
+		assert.Check(t, rows.Insert(t.Context(), harness.Row(k.Partition, k.Row)))
 	}
 	in := " in " + second.Name()
 	want := []string{
@@ -208,9 +208,9 @@ func TestCopyFromCosmos(t *testing.T) {
 			t.Fatalf("%+v, %v", result, err)
 		}
 	}
-	changed := harness.Must[*tables.Entity](t)(to.Entities().Get(ctx, tables.Key{Partition: "p", Row: "b"}))
+	changed := assert.Must[*tables.Entity](t)(to.Entities().Get(ctx, tables.Key{Partition: "p", Row: "b"}))
 	changed.Properties.Set("Name", tables.String("another"))
-	harness.Check(t, to.Entities().Replace(ctx, changed))
+	assert.Check(t, to.Entities().Replace(ctx, changed))
 	if result, err := backup.Copy(ctx, from, to, &backup.Options{DryRun: true}); err != nil || result.Written != 0 || result.Findings != 1 {
 		t.Errorf("%+v, %v", result, err)
 	}

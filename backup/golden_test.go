@@ -29,11 +29,11 @@ const (
 // TestGolden pins the bytes of a backup.
 func TestGolden(t *testing.T) {
 	table := newTable(t, harness.Account(t))
-	harness.Check(t, table.Entities().Insert(t.Context(), rowOf(3)), table.Entities().Insert(t.Context(), harness.Row("it's", "")))
+	assert.Check(t, table.Entities().Insert(t.Context(), rowOf(3)), table.Entities().Insert(t.Context(), harness.Row("it's", "")))
 	folder := t.TempDir()
-	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
+	v := assert.Must[*backup.Vault](t)(backup.OpenFolder(folder))
 	defer v.Close()
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, nil)))
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, nil)))
 	masks := []struct{ pattern, by string }{
 		{`"q":"[0-9a-f]{16}"`, `"q":"PRINT"`}, {`[0-9a-f]{64}`, "SUM"}, {`"[A-Z2-7]{26}"`, `"ID"`}, {`"\d{4}-[0-9T:.-]+Z"`, `"TIME"`}, {`"(b|s)":\d+`, `"$1":SIZE`}, {table.Name(), "TABLE"},
 	}
@@ -47,11 +47,11 @@ func TestGolden(t *testing.T) {
 		C, H string
 		S, B int
 	}
-	harness.Check(t, json.Unmarshal(bytes.Split(all["all.manifest"], []byte("\n"))[2], &entry))
-	stored := harness.Must[[]byte](t)(os.ReadFile(filepath.Join(folder, "chunks", entry.C[:2], entry.C)))
-	d := harness.Must[*zstd.Decoder](t)(zstd.NewReader(nil))
+	assert.Check(t, json.Unmarshal(bytes.Split(all["all.manifest"], []byte("\n"))[2], &entry))
+	stored := assert.Must[[]byte](t)(os.ReadFile(filepath.Join(folder, "chunks", entry.C[:2], entry.C)))
+	d := assert.Must[*zstd.Decoder](t)(zstd.NewReader(nil))
 	defer d.Close()
-	lines := harness.Must[[]byte](t)(d.DecodeAll(stored, nil))
+	lines := assert.Must[[]byte](t)(d.DecodeAll(stored, nil))
 	if sumOf(stored) != entry.C || sumOf(lines) != entry.H || len(stored) != entry.S || len(lines) != entry.B || len(all) != 2 {
 		t.Errorf("%+v of %d files", entry, len(all))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -69,8 +70,8 @@ func newTable(t testing.TB, a *tables.Account) *tables.Table {
 // opened opens the vault of a new folder.
 func opened(t testing.TB) *backup.Vault {
 	t.Helper()
-	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(t.TempDir()))
-	t.Cleanup(func() { harness.Check(t, v.Close()) })
+	v := assert.Must[*backup.Vault](t)(backup.OpenFolder(t.TempDir()))
+	t.Cleanup(func() { assert.Check(t, v.Close()) })
 	return v
 }
 

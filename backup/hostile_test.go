@@ -28,9 +28,9 @@ func smallBackup(t *testing.T, n int) (folder string, v *backup.Vault, table *ta
 	table = newTable(t, harness.Account(t))
 	fill(t, table, n)
 	folder = t.TempDir()
-	v = harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
-	t.Cleanup(func() { harness.Check(t, v.Close()) })
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, small)))
+	v = assert.Must[*backup.Vault](t)(backup.OpenFolder(folder))
+	t.Cleanup(func() { assert.Check(t, v.Close()) })
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, small)))
 	return folder, v, table
 }
 
@@ -43,9 +43,9 @@ func TestFlippedByte(t *testing.T) {
 	for name, content := range files(t, folder) {
 		path := filepath.Join(folder, filepath.FromSlash(name))
 		check := func(what string, damaged []byte) {
-			harness.Check(t, os.Remove(path))
+			assert.Check(t, os.Remove(path))
 			if damaged != nil {
-				harness.Check(t, os.WriteFile(path, damaged, 0o600))
+				assert.Check(t, os.WriteFile(path, damaged, 0o600))
 			}
 			var found []backup.Difference
 			_, err := v.Verify(t.Context(), "all", &backup.Options{Found: func(d backup.Difference) error {
@@ -72,12 +72,12 @@ func TestFlippedByte(t *testing.T) {
 		check("no file", nil)
 		assert.ErrorContains(assert.Fatal(t), assert.Err(v.Restore(t.Context(), "all", []backup.Target{{Name: table.Name(), To: to}}, nil)), name)
 		assert.ErrorContains(assert.Fatal(t), assert.Err(v.Compare(t.Context(), "all", table.Name(), table, nil)), name)
-		harness.Check(t, os.WriteFile(path, content, 0o600))
+		assert.Check(t, os.WriteFile(path, content, 0o600))
 	}
 	if positions < 1000 {
 		t.Errorf("%d positions", positions)
 	}
-	harness.Check(t, assert.Err(v.Verify(t.Context(), "all", nil)))
+	assert.Check(t, assert.Err(v.Verify(t.Context(), "all", nil)))
 	t.Logf("%d positions", positions)
 }
 
@@ -88,17 +88,17 @@ type object = map[string]any
 func forge(t *testing.T, folder string, change func(header object, entries []object) []object) {
 	t.Helper()
 	path := filepath.Join(folder, "all.manifest")
-	content := harness.Must[[]byte](t)(os.ReadFile(path))
+	content := assert.Must[[]byte](t)(os.ReadFile(path))
 	lines := bytes.Split(bytes.TrimSpace(content), []byte("\n"))[1:]
 	all := make([]object, len(lines))
 	for i := range lines {
-		harness.Check(t, json.Unmarshal(lines[i], &all[i]))
+		assert.Check(t, json.Unmarshal(lines[i], &all[i]))
 	}
 	var text bytes.Buffer
 	for _, line := range change(all[0], all[1:]) {
-		harness.Check(t, json.NewEncoder(&text).Encode(line))
+		assert.Check(t, json.NewEncoder(&text).Encode(line))
 	}
-	harness.Check(t, os.WriteFile(path, slices.Concat([]byte("tablepatterns backup 1 "+sumOf(text.Bytes())+"\n"), text.Bytes()), 0o600))
+	assert.Check(t, os.WriteFile(path, slices.Concat([]byte("tablepatterns backup 1 "+sumOf(text.Bytes())+"\n"), text.Bytes()), 0o600))
 }
 
 func sumOf(content []byte) string {
@@ -109,10 +109,10 @@ func sumOf(content []byte) string {
 // addChunk stores a chunk with lines, and returns what an entry says of it.
 func addChunk(t *testing.T, folder string, lines []byte, options ...zstd.EOption) object {
 	t.Helper()
-	e := harness.Must[*zstd.Encoder](t)(zstd.NewWriter(nil, options...))
+	e := assert.Must[*zstd.Encoder](t)(zstd.NewWriter(nil, options...))
 	stored := e.EncodeAll(lines, nil)
 	name := sumOf(stored)
-	harness.Check(t, os.MkdirAll(filepath.Join(folder, "chunks", name[:2]), 0o700), os.WriteFile(filepath.Join(folder, "chunks", name[:2], name), stored, 0o600))
+	assert.Check(t, os.MkdirAll(filepath.Join(folder, "chunks", name[:2]), 0o700), os.WriteFile(filepath.Join(folder, "chunks", name[:2], name), stored, 0o600))
 	return object{"i": 0, "k": object{"f": object{}}, "n": 1, "b": len(lines), "h": sumOf(lines), "s": len(stored), "c": name}
 }
 
@@ -159,7 +159,7 @@ func TestHostile(t *testing.T) {
 			e := addChunk(t, folder, line("a", "b", ""))
 			content := []byte("not compressed")
 			name := sumOf(content)
-			harness.Check(t, os.MkdirAll(filepath.Join(folder, "chunks", name[:2]), 0o700), os.WriteFile(filepath.Join(folder, "chunks", name[:2], name), content, 0o600))
+			assert.Check(t, os.MkdirAll(filepath.Join(folder, "chunks", name[:2]), 0o700), os.WriteFile(filepath.Join(folder, "chunks", name[:2], name), content, 0o600))
 			e["c"], e["s"] = name, len(content)
 			forge(t, folder, func(h object, _ []object) []object {
 				h["entries"] = 1
@@ -290,13 +290,13 @@ func TestNothingOutside(t *testing.T) {
 	folder, v, table := smallBackup(t, 10)
 	outside := t.TempDir()
 	secret := filepath.Join(outside, "x.manifest")
-	harness.Check(t, os.WriteFile(secret, harness.Must[[]byte](t)(os.ReadFile(filepath.Join(folder, "all.manifest"))), 0o600))
-	harness.Check(t, os.Symlink(secret, filepath.Join(folder, "link.manifest")), os.Symlink(outside, filepath.Join(folder, "led.journal")))
+	assert.Check(t, os.WriteFile(secret, assert.Must[[]byte](t)(os.ReadFile(filepath.Join(folder, "all.manifest"))), 0o600))
+	assert.Check(t, os.Symlink(secret, filepath.Join(folder, "link.manifest")), os.Symlink(outside, filepath.Join(folder, "led.journal")))
 	if _, err := v.Manifest(t.Context(), "link"); err == nil || errors.Is(err, tables.ErrNotFound) {
 		t.Error(err)
 	}
 	assert.Error(t, assert.Err(v.Backup(t.Context(), "led", []*tables.Table{table}, nil)), "a journal was written outside")
-	assert.Len(t, harness.Must[[]os.DirEntry](t)(os.ReadDir(outside)), 1)
+	assert.Len(t, assert.Must[[]os.DirEntry](t)(os.ReadDir(outside)), 1)
 	for _, name := range []string{"", ".", "..", "../all", "a/b", "a.b", "/etc", "chunks", `a\b`, "a\x00", strings.Repeat("x", 65), "-a", "ü"} {
 		harness.WantKind(t, assert.Err(v.Backup(t.Context(), name, []*tables.Table{table}, nil)), tables.ErrInvalid)
 		harness.WantKind(t, assert.Err(v.Manifest(t.Context(), name)), tables.ErrInvalid)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -33,7 +34,7 @@ func beJob(t *testing.T, what string) {
 	}()
 	account := harness.Account(t)
 	from, to := account.Table(parts[2]), account.Table(parts[3])
-	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(parts[1]))
+	v := assert.Must[*backup.Vault](t)(backup.OpenFolder(parts[1]))
 	o := &backup.Options{Concurrency: 2, Resume: parts[4], Progress: func(r tables.Report) { fmt.Println("token:" + r.Resume) }}
 	var err error
 	switch parts[0] {
@@ -50,7 +51,7 @@ func beJob(t *testing.T, what string) {
 	case "copy":
 		_, err = backup.Copy(t.Context(), from, to, o)
 	}
-	harness.Check(t, err, v.Close())
+	assert.Check(t, err, v.Close())
 	fmt.Println("token:" + finished)
 	os.Exit(0) // the goroutine that waits for the parent's end is no leak
 }
@@ -92,7 +93,7 @@ func TestKilled(t *testing.T) {
 			t.Errorf("%s: only %d of %d kills", job.name, killed, kills)
 		}
 	}
-	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
+	v := assert.Must[*backup.Vault](t)(backup.OpenFolder(folder))
 	defer v.Close()
 	if report, err := v.Verify(t.Context(), "all", nil); err != nil || report.Read != int64(n) {
 		t.Fatal(report, err)
@@ -112,10 +113,10 @@ func runJob(t *testing.T, s *storagetest.Service, what, token string, after, kil
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^TestKilled$")
 	cmd.Env = append(os.Environ(), killVariable+"="+what, "AZURE_STORAGE_CONNECTION_STRING="+s.ConnectionString)
 	cmd.Stderr = os.Stderr
-	keep := harness.Must[io.WriteCloser](t)(cmd.StdinPipe())
+	keep := assert.Must[io.WriteCloser](t)(cmd.StdinPipe())
 	defer keep.Close()
-	out := harness.Must[io.ReadCloser](t)(cmd.StdoutPipe())
-	harness.Check(t, cmd.Start())
+	out := assert.Must[io.ReadCloser](t)(cmd.StdoutPipe())
+	assert.Check(t, cmd.Start())
 	said := 0
 	var rest strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -128,7 +129,7 @@ func runJob(t *testing.T, s *storagetest.Service, what, token string, after, kil
 			break
 		}
 		if said++; said == after {
-			harness.Check(t, cmd.Process.Kill())
+			assert.Check(t, cmd.Process.Kill())
 			_ = cmd.Wait()
 			return token, killed + 1
 		}

@@ -87,7 +87,7 @@ func TestLarge(t *testing.T) {
 	transport := harness.BareTransport(t)
 	account := harness.AccountWith(t, func(o *azcore.ClientOptions) { o.Transport = transport })
 	table := newTable(t, account)
-	harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(t.Context(), spreadRows(n), nil)))
+	assert.Check(t, assert.Err(table.Entities().BulkNonAtomic(t.Context(), spreadRows(n), nil)))
 	v := opened(t)
 	options := backup.Options{}
 	memory := largestMemory(func() {
@@ -131,7 +131,7 @@ func scan(t testing.TB, table *tables.Table, n int) {
 	t.Helper()
 	rows := 0
 	for _, err := range table.Entities().Query().AllowTableScan().AllParallel(t.Context(), &tables.ParallelOptions[tables.Entity]{Unordered: true}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		rows++
 	}
 	assert.Equal(assert.Fatal(t), rows, n)
@@ -146,7 +146,7 @@ func replay(t *testing.T, n int, transport policy.Transporter, restore func(*tab
 		t.Fatal(len(requests))
 	}
 	for range 3 {
-		harness.Check(t, table.Drop(t.Context()), table.Create(t.Context()))
+		assert.Check(t, table.Drop(t.Context()), table.Create(t.Context()))
 		began := time.Now()
 		harness.Replay(t, transport, requests, 8, func(r *harness.Recorded, status int, _ []byte) {
 			if status != http.StatusAccepted {
@@ -158,7 +158,7 @@ func replay(t *testing.T, n int, transport policy.Transporter, restore func(*tab
 		began = time.Now()
 		to := restore(table.Account())
 		written = max(written, rate(n, began))
-		harness.Check(t, to.Drop(t.Context()))
+		assert.Check(t, to.Drop(t.Context()))
 	}
 	return replayed, written
 }

@@ -16,7 +16,7 @@ import (
 func TestMisuse(t *testing.T) {
 	account, made := harness.Counted(t)
 	a, b := account.Table("MisuseA"), account.Table("MisuseB")
-	cosmos := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil)).Table("Rows")
+	cosmos := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil)).Table("Rows")
 	v := opened(t)
 	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
 	ctx := t.Context()
@@ -100,9 +100,9 @@ func TestLiveWriters(t *testing.T) {
 	v := opened(t)
 	_, err := v.Backup(t.Context(), "live", []*tables.Table{table}, &backup.Options{ChunkBytes: 16 << 10})
 	close(stop)
-	harness.Check(t, err, <-done)
-	harness.Check(t, assert.Err(v.Verify(t.Context(), "live", nil)))
-	found := harness.Must[[]backup.Difference](t)(inBackup(t.Context(), v, "live", table.Name(), table))
+	assert.Check(t, err, <-done)
+	assert.Check(t, assert.Err(v.Verify(t.Context(), "live", nil)))
+	found := assert.Must[[]backup.Difference](t)(inBackup(t.Context(), v, "live", table.Name(), table))
 	for _, d := range found {
 		if d.Key.Row[len(d.Key.Row)-1] != 'x' {
 			t.Error(d)

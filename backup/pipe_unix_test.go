@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -73,9 +74,9 @@ func TestNoRegularFile(t *testing.T) {
 		for name := range names {
 			for call, do := range folderCalls(table, to) {
 				copied := t.TempDir()
-				harness.Check(t, os.CopyFS(copied, os.DirFS(folder)))
+				assert.Check(t, os.CopyFS(copied, os.DirFS(folder)))
 				at := filepath.Join(copied, filepath.FromSlash(name))
-				harness.Check(t, os.RemoveAll(at), replace(at))
+				assert.Check(t, os.RemoveAll(at), replace(at))
 				done := make(chan error, 1)
 				go func() {
 					v, err := backup.OpenFolder(copied)
@@ -92,7 +93,7 @@ func TestNoRegularFile(t *testing.T) {
 					}
 				case <-time.After(20 * time.Second):
 					t.Errorf("%s waits for a %s at %s", call, kind, name)
-					release := harness.Must[*os.File](t)(os.OpenFile(at, os.O_RDWR, 0))
+					release := assert.Must[*os.File](t)(os.OpenFile(at, os.O_RDWR, 0))
 					<-done
 					release.Close()
 				}

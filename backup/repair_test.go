@@ -30,14 +30,14 @@ type staff struct {
 
 func openStaff(t testing.TB, account *tables.Account, table string) *staff {
 	t.Helper()
-	s := &staff{store: harness.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))}
+	s := &staff{store: assert.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))}
 	byEmail := interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
 	s.byBadge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return compoundkey.String(e.Badge) }, &interpartition.Options[employee]{Unique: true})
-	s.employees = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(s.store.Table(table), patterns.Schema[employee]{
+	s.employees = assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(s.store.Table(table), patterns.Schema[employee]{
 		Key:  func(e *employee) tables.Key { return tables.Key{Partition: e.Department, Row: "empid_" + e.Name} },
 		Rows: compoundkey.Starting("empid"),
 	}, byEmail, s.byBadge))
-	harness.Check(t, s.store.Create(t.Context()))
+	assert.Check(t, s.store.Create(t.Context()))
 	return s
 }
 
@@ -49,17 +49,17 @@ func TestRestoredIndex(t *testing.T) {
 	requests := &storagetest.RequestCounter{}
 	counted := s.ClientOptions
 	counted.PerRetryPolicies = append(slices.Clip(counted.PerRetryPolicies), requests)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: counted}))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: counted}))
 	from := openStaff(t, account, s.TableName(t))
 	for i := range n {
 		name := string(rune('a' + i))
-		harness.Check(t, from.employees.Insert(t.Context(), &employee{Department: []string{"Sales", "IT"}[i%2], Name: name, Email: name + "@contoso.com", Badge: "b" + name}))
+		assert.Check(t, from.employees.Insert(t.Context(), &employee{Department: []string{"Sales", "IT"}[i%2], Name: name, Email: name + "@contoso.com", Badge: "b" + name}))
 	}
-	harness.Check(t, from.store.Close(t.Context()))
+	assert.Check(t, from.store.Close(t.Context()))
 	source := account.Table(from.employees.Table().Name())
 
 	v := opened(t)
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "staff", []*tables.Table{source}, nil)))
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "staff", []*tables.Table{source}, nil)))
 	to := openStaff(t, account, s.TableName(t))
 	targets := []backup.Target{{Name: source.Name(), To: to.employees.Table()}}
 	result, err := v.Restore(t.Context(), "staff", targets, nil)
@@ -74,7 +74,7 @@ func TestRestoredIndex(t *testing.T) {
 		if result, err = v.Restore(t.Context(), "staff", targets, nil); err != nil || result.Unchanged != 3*n {
 			t.Fatal(result, err)
 		}
-		harness.Check(t, harness.Clean(t.Context(), to.store.Verify, nil))
+		assert.Check(t, harness.Clean(t.Context(), to.store.Verify, nil))
 	}
 	get := func(badge string, want int) *employee {
 		t.Helper()
@@ -86,20 +86,20 @@ func TestRestoredIndex(t *testing.T) {
 		return e
 	}
 	same()
-	harness.Check(t, to.employees.Replace(t.Context(), get("ba", 2)), to.store.Close(t.Context()))
-	harness.Check(t, assert.Err(v.Restore(t.Context(), "staff", targets, &backup.Options{Existing: backup.ReplaceExisting})))
+	assert.Check(t, to.employees.Replace(t.Context(), get("ba", 2)), to.store.Close(t.Context()))
+	assert.Check(t, assert.Err(v.Restore(t.Context(), "staff", targets, &backup.Options{Existing: backup.ReplaceExisting})))
 	same()
 	for i := range n {
 		get("b"+string(rune('a'+i)), 2)
 	}
 	s.Wait(time.Minute) // no change of the source can be under way any more
-	harness.Check(t, assert.Err(to.employees.Rebuild(t.Context(), nil)))
+	assert.Check(t, assert.Err(to.employees.Rebuild(t.Context(), nil)))
 	same()
 	var all []*employee
 	for i := range n {
 		all = append(all, get("b"+string(rune('a'+i)), 1))
 	}
 	for _, e := range all {
-		harness.Check(t, to.employees.Replace(t.Context(), e))
+		assert.Check(t, to.employees.Replace(t.Context(), e))
 	}
 }

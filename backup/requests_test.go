@@ -27,8 +27,8 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
-	harness.Check(t, assert.Err(c.Create(t.Context(), nil)))
-	v := harness.Must[*backup.Vault](t)(backup.OpenContainer(c, "x"))
+	assert.Check(t, assert.Err(c.Create(t.Context(), nil)))
+	v := assert.Must[*backup.Vault](t)(backup.OpenContainer(c, "x"))
 	targets := []backup.Target{{Name: from.Name(), To: restored}}
 	for _, job := range []struct {
 		name string
@@ -44,7 +44,7 @@ func TestRequests(t *testing.T) {
 		{"Compare with the backup", 2 + 1, func() error { _, err := v.Compare(t.Context(), "all", from.Name(), to, nil); return err }},
 	} {
 		before := made.Load()
-		harness.Check(t, job.run())
+		assert.Check(t, job.run())
 		assert.Equal(t, made.Load()-before, job.want, "%s: requests", job.name)
 	}
 }

@@ -27,7 +27,7 @@ func interrupted(t *testing.T, v *backup.Vault, name string, table *tables.Table
 	defer cancel()
 	o.Progress = func(tables.Report) { cancel() }
 	assert.Error(assert.Fatal(t), assert.Err(v.Backup(ctx, name, []*tables.Table{table}, &o)), "the backup was not interrupted")
-	return harness.Must[string](t)(v.Unfinished(t.Context(), name))
+	return assert.Must[string](t)(v.Unfinished(t.Context(), name))
 }
 
 // TestUnreadableRowsAreRecorded: the rows that a backup has left out are in its manifest, also if it was interrupted, and all jobs count them.
@@ -38,7 +38,7 @@ func TestUnreadableRowsAreRecorded(t *testing.T) {
 		if i != 1 && i != 30 {
 			e.Set("Total", tables.Int32(int32(i)))
 		}
-		harness.Check(t, from.Entities().Insert(t.Context(), e))
+		assert.Check(t, from.Entities().Insert(t.Context(), e))
 	}
 	v := opened(t)
 	options := backup.Options{ChunkBytes: 1 << 10, Concurrency: 1}
@@ -52,7 +52,7 @@ func TestUnreadableRowsAreRecorded(t *testing.T) {
 	if err != nil || report.Failed != 2 || report.Findings != 2 || !found["01"] || !found["30"] {
 		t.Errorf("%+v, %v, %v", report, err, found)
 	}
-	m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "all"))
+	m := assert.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "all"))
 	if s := m.Tables[0]; s.Rows != 38 || s.LeftOut != 2 || fmt.Sprint(s.LeftOutKeys) != fmt.Sprint([]tables.Key{{Partition: "p", Row: "01"}, {Partition: "p", Row: "30"}}) {
 		t.Errorf("%+v", s)
 	}
@@ -66,7 +66,7 @@ func TestUnreadableRowsAreRecorded(t *testing.T) {
 	if report, err := v.Backup(t.Context(), "next", []*tables.Table{from}, &backup.Options{Base: "all"}); err != nil || report.Failed != 2 || report.Unchanged == 0 {
 		t.Error(report, err)
 	}
-	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "next")); m.Tables[0].LeftOut != 2 || len(m.Tables[0].LeftOutKeys) != 2 {
+	if m := assert.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "next")); m.Tables[0].LeftOut != 2 || len(m.Tables[0].LeftOutKeys) != 2 {
 		t.Errorf("%+v", m.Tables)
 	}
 }
@@ -97,12 +97,12 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 	table := newTable(t, account)
 	fill(t, table, 30)
 	c := blobstorage.Container(account, storagetest.Open(t).ContainerName(t))
-	harness.Check(t, assert.Err(c.Create(t.Context(), nil)))
+	assert.Check(t, assert.Err(c.Create(t.Context(), nil)))
 	v := opened(t)
 	set := backup.BlobSet{Name: "photos", Container: c, Prefix: "a", Table: table}
 	o := backup.Options{ChunkBytes: 1 << 10, Blobs: []backup.BlobSet{set}}
 	o.Resume = interrupted(t, v, "all", table, o)
-	other := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString("AccountName=other;AccountKey=YWJj;TableEndpoint=http://127.0.0.1:1/other;BlobEndpoint=http://127.0.0.1:1/blobs", nil))
+	other := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString("AccountName=other;AccountKey=YWJj;TableEndpoint=http://127.0.0.1:1/other;BlobEndpoint=http://127.0.0.1:1/blobs", nil))
 	harness.WantKind(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{other.Table(table.Name())}, &o)), tables.ErrInvalid)
 	for _, change := range []func(*backup.BlobSet){
 		func(s *backup.BlobSet) { s.Container = blobstorage.Container(other, "photos") },
@@ -114,7 +114,7 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 		with.Blobs = []backup.BlobSet{changed}
 		harness.WantKind(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, &with)), tables.ErrInvalid)
 	}
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, &o)))
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, &o)))
 }
 
 // TestUnfinishedAfterTheManifest: a backup that was killed between its manifest and the removal of its journal ends with the token.
@@ -122,14 +122,14 @@ func TestUnfinishedAfterTheManifest(t *testing.T) {
 	table := newTable(t, harness.Account(t))
 	fill(t, table, 10)
 	folder := t.TempDir()
-	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
+	v := assert.Must[*backup.Vault](t)(backup.OpenFolder(folder))
 	defer v.Close()
 	begun := filepath.Join(folder, "all.journal", "begun")
 	var head []byte
 	o := &backup.Options{Progress: func(tables.Report) { head, _ = os.ReadFile(begun) }}
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, o)))
-	harness.Check(t, os.Mkdir(filepath.Dir(begun), 0o700), os.WriteFile(begun, head, 0o600))
-	token := harness.Must[string](t)(v.Unfinished(t.Context(), "all"))
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, o)))
+	assert.Check(t, os.Mkdir(filepath.Dir(begun), 0o700), os.WriteFile(begun, head, 0o600))
+	token := assert.Must[string](t)(v.Unfinished(t.Context(), "all"))
 	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &backup.Options{Resume: token}); token == "" || err != nil {
 		t.Errorf("%q, %v", token, err)
 	}
@@ -150,7 +150,7 @@ func TestForgedBase(t *testing.T) {
 	if report, err := v.Backup(t.Context(), "next", []*tables.Table{table}, &backup.Options{Base: "all"}); err != nil || report.Written != 1 || report.Unchanged != 0 {
 		t.Error(report, err)
 	}
-	harness.Check(t, assert.Err(v.Verify(t.Context(), "next", nil)))
+	assert.Check(t, assert.Err(v.Verify(t.Context(), "next", nil)))
 }
 
 // TestOverwrittenBlob: a blob that is overwritten after each listing is in the backup all the same.
@@ -168,7 +168,7 @@ func TestOverwrittenBlob(t *testing.T) {
 	table := newTable(t, account)
 	name := storagetest.Open(t).ContainerName(t)
 	plain := blobstorage.Container(harness.Account(t), name)
-	harness.Check(t, assert.Err(plain.Create(t.Context(), nil)))
+	assert.Check(t, assert.Err(plain.Create(t.Context(), nil)))
 	times := 0
 	upload := func() {
 		times++
@@ -178,8 +178,8 @@ func TestOverwrittenBlob(t *testing.T) {
 	overwrite.Store(&upload)
 	v := opened(t)
 	sets := []backup.BlobSet{{Name: "photos", Container: blobstorage.Container(account, name), Prefix: "a", Table: table}}
-	harness.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, &backup.Options{Blobs: sets})))
-	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "all")); m.Blobs[0].Blobs != 1 || times < 2 {
+	assert.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{table}, &backup.Options{Blobs: sets})))
+	if m := assert.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "all")); m.Blobs[0].Blobs != 1 || times < 2 {
 		t.Errorf("%+v after %d uploads", m.Blobs, times)
 	}
 }
@@ -193,8 +193,8 @@ func TestPartialBackup(t *testing.T) {
 		"partitions": {Partitions: []string{"Ω", "a", "none"}},
 		"range":      {From: tables.Key{Partition: "a"}, Before: tables.Key{Partition: "big", Row: "000020"}},
 	} {
-		harness.Check(t, assert.Err(v.Backup(t.Context(), name, []*tables.Table{table}, &part)))
-		m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), name))
+		assert.Check(t, assert.Err(v.Backup(t.Context(), name, []*tables.Table{table}, &part)))
+		m := assert.Must[*backup.Manifest](t)(v.Manifest(t.Context(), name))
 		if len(m.Partitions) != len(part.Partitions) || m.From != part.From || m.Before != part.Before || m.Tables[0].Rows == 0 {
 			t.Errorf("%+v", m)
 		}
@@ -223,7 +223,7 @@ func TestUnreadableDestination(t *testing.T) {
 	from := newTable(t, harness.Account(t))
 	to := newTable(t, harness.AccountWith(t, harness.Damaged(`:5555`, `:{"x":5}`)))
 	row := func(table *tables.Table, i, total int) {
-		harness.Check(t, table.Entities().Insert(t.Context(), harness.Row("p", fmt.Sprintf("%04d", i), tables.Property{Name: "Total", Value: tables.Int32(int32(total))})))
+		assert.Check(t, table.Entities().Insert(t.Context(), harness.Row("p", fmt.Sprintf("%04d", i), tables.Property{Name: "Total", Value: tables.Int32(int32(total))})))
 	}
 	row(from, 0, 1)
 	row(from, 7000, 2)
@@ -266,7 +266,7 @@ func TestUnreadableFile(t *testing.T) {
 	for name := range files(t, folder) {
 		if path := filepath.Join(folder, filepath.FromSlash(name)); strings.HasPrefix(name, "chunks/") && bad < 2 {
 			bad++
-			harness.Check(t, os.Remove(path), os.Symlink("/etc", path)) // out of the folder
+			assert.Check(t, os.Remove(path), os.Symlink("/etc", path)) // out of the folder
 		}
 	}
 	found := 0

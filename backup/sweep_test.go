@@ -34,10 +34,10 @@ func openSwept(s *storagetest.Service) (*swept, error) {
 // newSwept makes the tables and the container.
 func newSwept(t testing.TB, s *storagetest.Service) *swept {
 	t.Helper()
-	w := harness.Must[*swept](t)(openSwept(s))
-	harness.Check(t, w.from.Create(t.Context()), w.to.Create(t.Context()))
+	w := assert.Must[*swept](t)(openSwept(s))
+	assert.Check(t, w.from.Create(t.Context()), w.to.Create(t.Context()))
 	for _, name := range []string{"swept-backups", "swept-files", "swept-restored"} {
-		harness.Check(t, assert.Err(blobstorage.Container(w.from.Account(), name).Create(t.Context(), nil)))
+		assert.Check(t, assert.Err(blobstorage.Container(w.from.Account(), name).Create(t.Context(), nil)))
 	}
 	for _, name := range sweptBlobs {
 		if _, err := blobstorage.Container(w.from.Account(), "swept-files").NewBlockBlobClient("files/"+name).UploadBuffer(t.Context(), []byte("content of "+name), nil); err != nil {
@@ -125,7 +125,7 @@ func TestSweep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.Sweep(t, storagetest.SweepCase{Floor: c.floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
-				harness.Check(t, c.prepare(t.Context(), newSwept(t, s)))
+				assert.Check(t, c.prepare(t.Context(), newSwept(t, s)))
 				return storagetest.World{
 					Operate: func(ctx context.Context, s *storagetest.Service) error {
 						w, err := openSwept(s)

@@ -31,7 +31,7 @@ func TestUnreadableRows(t *testing.T) {
 		case 7:
 			e.Set("Name", tables.String("cut here"))
 		}
-		harness.Check(t, from.Entities().Insert(t.Context(), e))
+		assert.Check(t, from.Entities().Insert(t.Context(), e))
 	}
 	var found []string
 	options := &backup.Options{Found: func(d backup.Difference) error {
@@ -55,7 +55,7 @@ func TestUnreadableRows(t *testing.T) {
 		t.Errorf("Compare: %+v, %v", report, err)
 	}
 	told("left out 05 true", "left out 07 true")
-	harness.Check(t, assert.Err(backup.Compare(t.Context(), to, from, options)))
+	assert.Check(t, assert.Err(backup.Compare(t.Context(), to, from, options)))
 	told("left out 05 true", "left out 07 true")
 	v := opened(t)
 	saved, err := v.Backup(t.Context(), "monday", []*tables.Table{from}, options)
@@ -64,7 +64,7 @@ func TestUnreadableRows(t *testing.T) {
 	}
 	told("left out 05 true", "left out 07 true")
 	restored := newTable(t, harness.Account(t))
-	harness.Check(t, assert.Err(v.Restore(t.Context(), "monday", []backup.Target{{Name: from.Name(), To: restored}}, options)))
+	assert.Check(t, assert.Err(v.Restore(t.Context(), "monday", []backup.Target{{Name: from.Name(), To: restored}}, options)))
 	told()
 	if report, err := backup.Compare(t.Context(), to, restored, options); err != nil || report.Findings != 0 || report.Read != 10 {
 		t.Errorf("%+v, %v", report, err)
@@ -76,8 +76,8 @@ func TestRowsOfEmulators(t *testing.T) {
 	var log bytes.Buffer
 	options := &tables.AccountOptions{Logger: slog.New(slog.NewTextHandler(&log, nil)), LogKeys: true, ClientOptions: harness.ClientOptions(t,
 		harness.Damaged("2001-02-03T04:05:06", "0001-01-01T00:00:00", `"Dash"`, `"da-sh"`, `"Many":1`, manyProperties(260), `"Large":1`, largeRow(), `"5 key"`, `"5 k/y"`))}
-	from := newTable(t, harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(storagetest.Open(t).ConnectionString, options)))
-	when := harness.Must[tables.Value](t)(tables.DateTime(time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)))
+	from := newTable(t, assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(storagetest.Open(t).ConnectionString, options)))
+	when := assert.Must[tables.Value](t)(tables.DateTime(time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)))
 	for _, e := range []*tables.Entity{
 		harness.Row("p", "0 good", tables.Property{Name: "Total", Value: tables.Int32(1)}),
 		harness.Row("p", "1 year", tables.Property{Name: "When", Value: when}),
@@ -87,7 +87,7 @@ func TestRowsOfEmulators(t *testing.T) {
 		harness.Row("p", "5 key", tables.Property{Name: "Total", Value: tables.Int32(1)}),
 		harness.Row("p", "6 good", tables.Property{Name: "Total", Value: tables.Int32(1)}),
 	} {
-		harness.Check(t, from.Entities().Insert(t.Context(), e))
+		assert.Check(t, from.Entities().Insert(t.Context(), e))
 	}
 	want := []string{"1 year", "2 name", "3 many", "4 large", "5 k/y"}
 	var told []string
@@ -115,7 +115,7 @@ func TestRowsOfEmulators(t *testing.T) {
 		t.Error(report, err)
 	}
 	check("Backup")
-	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "monday")); m.Tables[0].LeftOut != int64(len(want)) || len(m.Tables[0].LeftOutKeys) != len(want) {
+	if m := assert.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "monday")); m.Tables[0].LeftOut != int64(len(want)) || len(m.Tables[0].LeftOutKeys) != len(want) {
 		t.Errorf("%+v", m.Tables)
 	}
 	if report, err := v.Verify(t.Context(), "monday", &found); err != nil || report.Failed != int64(len(want)) || report.Findings != 0 {
@@ -141,7 +141,7 @@ func TestRefusedRow(t *testing.T) {
 			if req.Body == nil || req.Method == http.MethodGet {
 				return inner.Do(req)
 			}
-			body := harness.Must[[]byte](t)(io.ReadAll(req.Body))
+			body := assert.Must[[]byte](t)(io.ReadAll(req.Body))
 			req.Body = io.NopCloser(bytes.NewReader(body))
 			for i, operation := range bytes.Split(body, []byte("\r\nPOST "))[1:] {
 				if bytes.Contains(operation, []byte(`"RowKey":"000004"`)) || bytes.Contains(operation, []byte(`"RowKey":"000008"`)) {

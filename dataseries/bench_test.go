@@ -15,7 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -60,14 +60,14 @@ func BenchmarkSeries(b *testing.B) {
 		for slot := range slots {
 			values[slot] = int64(slot) << 30
 		}
-		if err := harness.Must[*dataseries.Counter[int64]](b)(w.start(s)).SetMany(b.Context(), today, values); err != nil {
+		if err := assert.Must[*dataseries.Counter[int64]](b)(w.start(s)).SetMany(b.Context(), today, values); err != nil {
 			b.Fatal(err)
 		}
 		replayed := s.WithTransport(func(inner policy.Transporter) policy.Transporter {
 			return &replay{inner: inner, answers: map[string]*http.Response{}, bodies: map[string][]byte{}}
 		})
-		c := harness.Must[*dataseries.Counter[int64]](b)(w.start(replayed))
-		client := harness.Must[*tables.Account](b)(accountOf(replayed)).Table(w.table).Client()
+		c := assert.Must[*dataseries.Counter[int64]](b)(w.start(replayed))
+		client := assert.Must[*tables.Account](b)(accountOf(replayed)).Table(w.table).Client()
 		ctx := context.Background()
 		b.Run(fmt.Sprint("Read", slots), func(b *testing.B) {
 			compare(b, func() error { _, err := c.Read(ctx, today); return err }, func() error {

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
@@ -233,7 +234,7 @@ func TestSchedule(t *testing.T) {
 func TestLostRaces(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
 		ctx := t.Context()
-		concurrent := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+		concurrent := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 		w.attempts = 3
 		writes := storagetest.If(storagetest.Call.Writes, storagetest.Always(storagetest.Before("a concurrent writer", func() {
 			if err := concurrent.Add(ctx, today, 9, 1); err != nil {
@@ -241,7 +242,7 @@ func TestLostRaces(t *testing.T) {
 			}
 		})))
 		faulty, _ := s.Faulty(writes)
-		c := harness.Must[*dataseries.Counter[int64]](t)(w.start(faulty))
+		c := assert.Must[*dataseries.Counter[int64]](t)(w.start(faulty))
 		_, once := c.AddOnce(ctx, today, 9, 100, "once")
 		for _, err := range []error{c.Add(ctx, today, 9, 100), once} {
 			if !errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome) {
@@ -249,7 +250,7 @@ func TestLostRaces(t *testing.T) {
 			}
 		}
 		w.attempts = 1
-		_, first := harness.Must[*dataseries.Counter[int64]](t)(w.start(faulty)).AddOnce(ctx, tables.Key{Partition: "p"}, 9, 100, "once")
+		_, first := assert.Must[*dataseries.Counter[int64]](t)(w.start(faulty)).AddOnce(ctx, tables.Key{Partition: "p"}, 9, 100, "once")
 		if first != nil {
 			t.Errorf("without a concurrent writer: %v", first)
 		}

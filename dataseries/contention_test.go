@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -62,7 +62,7 @@ func TestContention(t *testing.T) {
 						var mu sync.Mutex
 						for id := range writers {
 							running.Go(func() {
-								c := harness.Must[*dataseries.Counter[int64]](t)(w.start(far))
+								c := assert.Must[*dataseries.Counter[int64]](t)(w.start(far))
 								for i := range each {
 									err := add(t, c, once, fmt.Sprint(id, "-", i))
 									mu.Lock()

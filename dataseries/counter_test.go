@@ -10,7 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -18,13 +18,13 @@ import (
 
 func TestAdd(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
-		ctx, c := t.Context(), harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+		ctx, c := t.Context(), assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 		for _, err := range []error{c.Add(ctx, today, 9, 5), c.Add(ctx, today, 9, -7), c.Add(ctx, today, 0, 0), c.Set(ctx, today, 1, 10), c.Add(ctx, today, 1, 1)} {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := text(harness.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))); got != "[0 11 . . . . . . . -2]" {
+		if got := text(assert.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))); got != "[0 11 . . . . . . . -2]" {
 			t.Errorf("the series is %s", got)
 		}
 	})
@@ -32,8 +32,8 @@ func TestAdd(t *testing.T) {
 
 func TestAddOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
-		ctx, c := t.Context(), harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
-		other := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+		ctx, c := t.Context(), assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
+		other := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 		yesterday := tables.Key{Partition: today.Partition, Row: "20261119"}
 		for i, step := range []struct {
 			c         *dataseries.Counter[int64]
@@ -58,7 +58,7 @@ func TestAddOnce(t *testing.T) {
 				t.Errorf("step %d: %t, %v", i, counted, err)
 			}
 		}
-		if got := text(harness.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))); got != "[. . . 15 . . . . . .]" {
+		if got := text(assert.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))); got != "[. . . 15 . . . . . .]" {
 			t.Errorf("the series is %s", got)
 		}
 		// A series that was deleted does not count its operations again.
@@ -77,7 +77,7 @@ func overflows[V dataseries.Number](t *testing.T, full, delta V) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%T%v%+v", full, full, delta), func(t *testing.T) {
 		onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
-			ctx, c := t.Context(), harness.Must[*dataseries.Counter[V]](t)(counterOf[V](w, s))
+			ctx, c := t.Context(), assert.Must[*dataseries.Counter[V]](t)(counterOf[V](w, s))
 			if counted, err := c.AddOnce(ctx, today, 0, full, "fill"); !counted || err != nil {
 				t.Fatal(counted, err)
 			}
@@ -90,7 +90,7 @@ func overflows[V dataseries.Number](t *testing.T, full, delta V) {
 			if counted, err := c.AddOnce(ctx, today, 0, full, "fill"); counted || err != nil {
 				t.Errorf("what has filled the slot is repeated: %t, %v", counted, err)
 			}
-			if v := harness.Must[*dataseries.Values[V]](t)(c.Read(ctx, today)); v.Slots[0].Value != full {
+			if v := assert.Must[*dataseries.Values[V]](t)(c.Read(ctx, today)); v.Slots[0].Value != full {
 				t.Errorf("the slot is %v", v.Slots[0])
 			}
 		})
@@ -111,13 +111,13 @@ func TestOverflow(t *testing.T) {
 // TestInfinity: what is infinite stays so, as numbers do.
 func TestInfinity(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
-		ctx, c := t.Context(), harness.Must[*dataseries.Counter[float64]](t)(counterOf[float64](w, s))
+		ctx, c := t.Context(), assert.Must[*dataseries.Counter[float64]](t)(counterOf[float64](w, s))
 		for _, err := range []error{c.Add(ctx, today, 0, math.Inf(1)), c.Add(ctx, today, 0, -1), c.Add(ctx, today, 1, 0.5), c.Add(ctx, today, 1, 0.25), c.Add(ctx, today, 2, math.NaN()), c.Add(ctx, today, 2, 1)} {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := text(harness.Must[*dataseries.Values[float64]](t)(c.Read(ctx, today))); got != "[+Inf 0.75 NaN . . . . . . .]" {
+		if got := text(assert.Must[*dataseries.Values[float64]](t)(c.Read(ctx, today))); got != "[+Inf 0.75 NaN . . . . . . .]" {
 			t.Errorf("the series is %s", got)
 		}
 	})
@@ -129,7 +129,7 @@ func TestStageAddOnce(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := (&world{place: p}).open(t, s)
-			c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+			c := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 			send := func(id string, slot int) (staged bool, err error) {
 				x := c.Table().NewTransaction()
 				if staged, err = c.StageAddOnce(ctx, x, today, slot, 1, id); err != nil || !staged {
@@ -155,7 +155,7 @@ func TestStageAddOnce(t *testing.T) {
 				t.Errorf("error is %v", err)
 			}
 			// A transaction on another table, where nobody would find the count.
-			other := harness.Must[*dataseries.Counter[int64]](t)((&world{place: p}).open(t, s).start(s)).Table()
+			other := assert.Must[*dataseries.Counter[int64]](t)((&world{place: p}).open(t, s).start(s)).Table()
 			if _, err := c.StageAddOnce(ctx, other.NewTransaction(), today, 9, 1, "4"); !errors.Is(err, tables.ErrWiring) {
 				t.Errorf("another table: %v", err)
 			}
@@ -186,19 +186,19 @@ func TestStageAddOnce(t *testing.T) {
 func TestRepositoryRows(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := (&world{place: inRow}).open(t, s)
-	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+	c := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 	type employee struct {
 		tables.Meta
 		Name string
 	}
-	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(c.Table(), patterns.Schema[employee]{Key: func(*employee) tables.Key { return today }}, named[employee]()))
+	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(c.Table(), patterns.Schema[employee]{Key: func(*employee) tables.Key { return today }}, named[employee]()))
 	if err := repo.Insert(ctx, &employee{Name: "June"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Add(ctx, today, 0, 1); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("error is %v", err)
 	}
-	if e := harness.Must[*employee](t)(repo.Get(ctx, today)); e.Name != "June" {
+	if e := assert.Must[*employee](t)(repo.Get(ctx, today)); e.Name != "June" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -206,9 +206,9 @@ func TestRepositoryRows(t *testing.T) {
 // TestErrorsNameTheSeries: an error says what was done to which series, and no value.
 func TestErrorsNameTheSeries(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	account := harness.Must[*tables.Account](t)(accountOf(s))
+	account := assert.Must[*tables.Account](t)(accountOf(s))
 	for _, o := range []*dataseries.Options{nil, {Container: blobstorage.Container(account, "missing")}} {
-		c := harness.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table("Missing"), "A", 9, o))
+		c := assert.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table("Missing"), "A", 9, o))
 		_, once := c.AddOnce(t.Context(), today, 0, 4711, "message")
 		_, read := c.Read(t.Context(), today)
 		for op, err := range map[string]error{"Set": c.Set(t.Context(), today, 0, 4711), "Add": c.Add(t.Context(), today, 0, 4711), "AddOnce": once, "Read": read, "Delete": c.Delete(t.Context(), today)} {
@@ -228,8 +228,8 @@ func TestErrorsNameTheSeries(t *testing.T) {
 func TestClientWithoutPolicies(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := (&world{place: inBlob}).open(t, s)
-	account := harness.Must[*tables.Account](t)(accountOf(s))
-	c := harness.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table(w.table), "A", 9, &dataseries.Options{Container: bareContainer(t, s, w.container)}))
+	account := assert.Must[*tables.Account](t)(accountOf(s))
+	c := assert.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table(w.table), "A", 9, &dataseries.Options{Container: bareContainer(t, s, w.container)}))
 	if err := c.Add(ctx, today, 0, 1); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("error is %v", err)
 	}

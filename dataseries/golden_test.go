@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -68,10 +68,10 @@ func TestGoldenRows(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := c.world
 			w.open(t, s)
-			account := harness.Must[*tables.Account](t)(accountOf(s))
+			account := assert.Must[*tables.Account](t)(accountOf(s))
 			o := w.options(account)
 			o.Digits = c.digits
-			counter := harness.Must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](account.Table(w.table), "Count_", w.slots, o))
+			counter := assert.Must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](account.Table(w.table), "Count_", w.slots, o))
 			goldenSeries(t, counter, w.slots)
 			for row, want := range c.rows {
 				got, err := rawRow(ctx, counter.Table(), tables.Key{Partition: today.Partition, Row: row})
@@ -105,7 +105,7 @@ func TestGoldenBlob(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{place: inBlob, slots: 365}).open(t, s)
 	w.table = "Golden"
-	goldenSeries(t, harness.Must[*dataseries.Counter[int64]](t)(w.start(s)), w.slots)
+	goldenSeries(t, assert.Must[*dataseries.Counter[int64]](t)(w.start(s)), w.slots)
 	name, text := goldenBlob(t, s, w, "golden/Count_/empid^1000223/20261120")
 	const want = `{"v":1,"write":"ID","slots":{"Count_000@odata.type":"Edm.Int64","Count_000":"3","Count_364@odata.type":"Edm.Int64","Count_364":"5"},` +
 		`"marks":[{"id":"3EYQ5IB5XKARZTTCTTI7ARXSROKCWG27","at":"TIME","call":"ID","slot":"Count_364","delta@odata.type":"Edm.Int64","delta":"1"}]}` + "\n"
@@ -118,7 +118,7 @@ func TestGoldenBlob(t *testing.T) {
 func TestBlobNames(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := (&world{place: inBlob}).open(t, s)
-	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+	c := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 	rows := []string{"", "..", ".", "a.", "O'Brien", "a b", "ü%2F", "_", "!", "a!"}
 	for i, row := range rows {
 		for _, key := range []tables.Key{{Partition: row, Row: "r"}, {Partition: "p", Row: row}} {
@@ -153,14 +153,14 @@ func TestGoldenBlobIsRead(t *testing.T) {
 	name := strings.ToLower(w.table) + "/Count_/empid^1000223/20261120"
 	upload := func(text string) {
 		t.Helper()
-		account := harness.Must[*tables.Account](t)(accountOf(s))
+		account := assert.Must[*tables.Account](t)(accountOf(s))
 		if _, err := blobstorage.Container(account, w.container).NewBlockBlobClient(name).UploadBuffer(ctx, []byte(text), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	upload(stored)
-	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
-	if got := text(harness.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))); got != "[3 . . . . . . . . 7]" {
+	c := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
+	if got := text(assert.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))); got != "[3 . . . . . . . . 7]" {
 		t.Errorf("the series is %s", got)
 	}
 	if counted, err := c.AddOnce(ctx, today, 0, 3, "message 1"); counted || err != nil {
@@ -185,13 +185,13 @@ func TestGoldenBlobIsRead(t *testing.T) {
 // goldenBlob returns the text of a blob, without ids and times.
 func goldenBlob(t *testing.T, s *storagetest.Service, w *world, name string) (_, text string) {
 	t.Helper()
-	account := harness.Must[*tables.Account](t)(accountOf(s))
+	account := assert.Must[*tables.Account](t)(accountOf(s))
 	answer, err := blobstorage.Container(account, w.container).NewBlobClient(name).DownloadStream(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	raw := harness.Must[[]byte](t)(io.ReadAll(answer.Body))
+	raw := assert.Must[[]byte](t)(io.ReadAll(answer.Body))
 	if *answer.ContentType != "application/json" && w.table == "Golden" {
 		t.Errorf("content type %s", *answer.ContentType)
 	}

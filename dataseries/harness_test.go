@@ -9,7 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -61,7 +61,7 @@ func (w *world) count() int {
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w.table, w.container = s.TableName(t), s.ContainerName(t)
-	account := harness.Must[*tables.Account](t)(accountOf(s))
+	account := assert.Must[*tables.Account](t)(accountOf(s))
 	if _, err := blobstorage.Container(account, w.container).Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +90,8 @@ func counterOf[V dataseries.Number](w *world, s *storagetest.Service) (*dataseri
 
 func seriesOf[V any](t testing.TB, w *world, s *storagetest.Service) *dataseries.Series[V] {
 	t.Helper()
-	account := harness.Must[*tables.Account](t)(accountOf(s))
-	return harness.Must[*dataseries.Series[V]](t)(dataseries.New[V](account.Table(w.table), "Count_", w.count(), w.options(account)))
+	account := assert.Must[*tables.Account](t)(accountOf(s))
+	return assert.Must[*dataseries.Series[V]](t)(dataseries.New[V](account.Table(w.table), "Count_", w.count(), w.options(account)))
 }
 
 // onEach runs a test on the service of the suite, once for each place.

@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -41,7 +41,7 @@ func TestLateSetUndoesNothing(t *testing.T) {
 			w.open(t, s)
 			h := &holding{}
 			slow := s.WithRetries(3).WithTransport(func(inner policy.Transporter) policy.Transporter { h.inner = inner; return h })
-			c := harness.Must[*dataseries.Counter[int64]](t)(w.start(slow))
+			c := assert.Must[*dataseries.Counter[int64]](t)(w.start(slow))
 			if err := c.Set(t.Context(), today, 3, 0); err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -27,7 +28,7 @@ func TestRequestCounts(t *testing.T) {
 			w := c.world
 			w.open(t, s)
 			counted, requests := counting(s)
-			ctx, counter := t.Context(), harness.Must[*dataseries.Counter[int64]](t)(w.start(counted))
+			ctx, counter := t.Context(), assert.Must[*dataseries.Counter[int64]](t)(w.start(counted))
 			series := seriesOf[int64](t, &w, counted)
 			yesterday := tables.Key{Partition: today.Partition, Row: "20261119"}
 			last := w.slots - 1
@@ -83,7 +84,7 @@ func TestSweepRequests(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{place: inRow}).open(t, s)
 	counted, requests := counting(s)
-	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(counted))
+	c := assert.Must[*dataseries.Counter[int64]](t)(w.start(counted))
 	operations(t, c, "old", 105, "p", "q")
 	s.Wait(2 * age)
 	requests.Reset()
@@ -97,7 +98,7 @@ func TestSweepRequests(t *testing.T) {
 func TestSweepRowsPerSecond(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{place: inRow}).open(t, s)
-	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+	c := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 	operations(t, c, "old", 105, "p", "q")
 	s.Wait(2 * age)
 	began := time.Now()

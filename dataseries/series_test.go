@@ -15,17 +15,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func TestSetAndRead(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
-		ctx, c := t.Context(), harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+		ctx, c := t.Context(), assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 		show := func(want string) {
 			t.Helper()
-			if got := text(harness.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))); got != want {
+			if got := text(assert.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))); got != want {
 				t.Errorf("the series is %s, want %s", got, want)
 			}
 		}
@@ -40,7 +40,7 @@ func TestSetAndRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		show("[1 . . 2 3 . . . . 4]")
-		v := harness.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))
+		v := assert.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))
 		if got := v.Fill(-1); !slices.Equal(got, []int64{1, -1, -1, 2, 3, -1, -1, -1, -1, 4}) || v.Key != today {
 			t.Errorf("filled it is %v, of %v", got, v.Key)
 		}
@@ -59,7 +59,7 @@ func TestManySlots(t *testing.T) {
 	for _, w := range []*world{{place: inRow, slots: 24}, {place: inRow, slots: dataseries.MaxSlotsPerRow}, {place: inRows, slots: 365}, {place: inBlob, slots: 365}, {place: inRows, slots: 24_000}} {
 		t.Run(fmt.Sprint(w.place, w.slots), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
-			c := harness.Must[*dataseries.Counter[int64]](t)(w.open(t, s).start(s))
+			c := assert.Must[*dataseries.Counter[int64]](t)(w.open(t, s).start(s))
 			values := map[int]int64{}
 			for slot := range w.slots {
 				values[slot] = int64(slot * slot)
@@ -71,7 +71,7 @@ func TestManySlots(t *testing.T) {
 				t.Fatal(err)
 			}
 			values[w.slots-1]++
-			v := harness.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))
+			v := assert.Must[*dataseries.Values[int64]](t)(c.Read(ctx, today))
 			for slot, got := range v.Slots {
 				if got.Value != values[slot] || !got.Present {
 					t.Fatalf("slot %d is %+v", slot, got)
@@ -92,7 +92,7 @@ func roundTrip[V any](t *testing.T, same func(a, b V) bool, values ...V) {
 					t.Fatalf("%v: %v", v, err)
 				}
 			}
-			got := harness.Must[*dataseries.Values[V]](t)(series.Read(t.Context(), today))
+			got := assert.Must[*dataseries.Values[V]](t)(series.Read(t.Context(), today))
 			for slot, v := range values {
 				if s := got.Slots[slot]; !s.Present || !same(s.Value, v) {
 					t.Errorf("%v came back as %v", v, s)
@@ -127,7 +127,7 @@ func TestValuesComeBackEqual(t *testing.T) {
 // TestReadMany reads several series of a partition between other rows.
 func TestReadMany(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
-		ctx, c := t.Context(), harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+		ctx, c := t.Context(), assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 		keys := []string{"day_a", "day_a b", "day_b", "day_c", "day_d/."} // in order
 		for i, row := range keys {
 			key := tables.Key{Partition: "p", Row: strings.ReplaceAll(row, "/", "-")}
@@ -181,7 +181,7 @@ func TestReadMany(t *testing.T) {
 func TestRefused(t *testing.T) {
 	ctx := context.Background()
 	s, requests := counting(storagetest.Simulator(t, nil))
-	account := harness.Must[*tables.Account](t)(accountOf(s))
+	account := assert.Must[*tables.Account](t)(accountOf(s))
 	table, blobs := account.Table("Refused"), blobstorage.Container(account, "refused")
 	for name, make := range map[string]func() error{
 		"no table":   func() error { _, err := dataseries.New[int](nil, "A", 1, nil); return err },
@@ -222,7 +222,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for _, o := range []*dataseries.Options{nil, {SlotsPerRow: 4}, {Container: blobs}} {
-		c := harness.Must[*dataseries.Counter[uint64]](t)(dataseries.NewCounter[uint64](table, "A", 9, o))
+		c := assert.Must[*dataseries.Counter[uint64]](t)(dataseries.NewCounter[uint64](table, "A", 9, o))
 		long := strings.Repeat("a", 513)
 		once := func(key tables.Key, slot int, v uint64, operation string) error {
 			_, err := c.AddOnce(ctx, key, slot, v, operation)
@@ -261,22 +261,22 @@ func TestRefused(t *testing.T) {
 			}
 		}
 	}
-	several := harness.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](table, "A", 9, &dataseries.Options{SlotsPerRow: 4}))
+	several := assert.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](table, "A", 9, &dataseries.Options{SlotsPerRow: 4}))
 	if err := several.Set(ctx, tables.Key{Row: "a!0001"}, 0, 1); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the key of a further row: %v", err)
 	}
 	if err := several.Set(ctx, tables.Key{Row: strings.Repeat("a", 508)}, 0, 1); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a key without room for a number: %v", err)
 	}
-	inBlobs := harness.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](table, "A", 9, &dataseries.Options{Container: blobs}))
+	inBlobs := assert.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](table, "A", 9, &dataseries.Options{Container: blobs}))
 	if _, err := inBlobs.StageAddOnce(ctx, table.NewTransaction(), today, 0, 1, "a"); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a blob in a transaction: %v", err)
 	}
-	texts := harness.Must[*dataseries.Series[string]](t)(dataseries.New[string](table, "A", 9, nil))
+	texts := assert.Must[*dataseries.Series[string]](t)(dataseries.New[string](table, "A", 9, nil))
 	if err := texts.Set(ctx, today, 0, strings.Repeat("x", tables.MaxStringUnits+1)); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a long text: %v", err)
 	}
-	optional := harness.Must[*dataseries.Series[*int]](t)(dataseries.New[*int](table, "A", 9, nil))
+	optional := assert.Must[*dataseries.Series[*int]](t)(dataseries.New[*int](table, "A", 9, nil))
 	if err := optional.Set(ctx, today, 0, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no value: %v", err)
 	}
@@ -288,11 +288,11 @@ func TestRefused(t *testing.T) {
 // TestDeclarationsThatChange: more slots are found by old and new programs; what would be missed in silence is an error.
 func TestDeclarationsThatChange(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
-		ctx, account := t.Context(), harness.Must[*tables.Account](t)(accountOf(s))
+		ctx, account := t.Context(), assert.Must[*tables.Account](t)(accountOf(s))
 		declare := func(slots int, change func(o *dataseries.Options)) *dataseries.Counter[int] {
 			o := w.options(account)
 			change(o)
-			return harness.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table(w.table), "Count_", slots, o))
+			return assert.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table(w.table), "Count_", slots, o))
 		}
 		same := func(*dataseries.Options) {}
 		old, grown := declare(fewSlots, func(o *dataseries.Options) { o.Digits = 2 }), declare(fewSlots+5, same)
@@ -301,10 +301,10 @@ func TestDeclarationsThatChange(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := text(harness.Must[*dataseries.Values[int]](t)(old.Read(ctx, today))); got != "[. . . 6 . . . . . .]" {
+		if got := text(assert.Must[*dataseries.Values[int]](t)(old.Read(ctx, today))); got != "[. . . 6 . . . . . .]" {
 			t.Errorf("with fewer slots it is %s", got)
 		}
-		if got := text(harness.Must[*dataseries.Values[int]](t)(grown.Read(ctx, today))); got != "[. . . 6 . . . . . . . . . . 14]" {
+		if got := text(assert.Must[*dataseries.Values[int]](t)(grown.Read(ctx, today))); got != "[. . . 6 . . . . . . . . . . 14]" {
 			t.Errorf("with more slots it is %s", got)
 		}
 		if _, err := declare(fewSlots, same).Read(ctx, today); !errors.Is(err, tables.ErrGarbled) {
@@ -315,7 +315,7 @@ func TestDeclarationsThatChange(t *testing.T) {
 				t.Errorf("with other rows: %v", err)
 			}
 		}
-		texts := harness.Must[*dataseries.Series[bool]](t)(dataseries.New[bool](account.Table(w.table), "Count_", fewSlots+5, w.options(account)))
+		texts := assert.Must[*dataseries.Series[bool]](t)(dataseries.New[bool](account.Table(w.table), "Count_", fewSlots+5, w.options(account)))
 		if _, err := texts.Read(ctx, today); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("of another type: %v", err)
 		}

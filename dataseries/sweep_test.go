@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -56,7 +57,7 @@ func (o swept) of(w world) storagetest.SweepCase {
 		w := w
 		w.open(t, s)
 		if o.before != nil {
-			if err := o.before(t.Context(), harness.Must[*dataseries.Counter[int64]](t)(w.start(s)), s); err != nil {
+			if err := o.before(t.Context(), assert.Must[*dataseries.Counter[int64]](t)(w.start(s)), s); err != nil {
 				t.Fatal(err)
 			}
 		}

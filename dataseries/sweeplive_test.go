@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -20,7 +20,7 @@ func TestSweepBesideALiveOperation(t *testing.T) {
 			t.Run(string(p)+slow.String(), func(t *testing.T) {
 				storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 					w := (&world{place: p}).open(t, s)
-					concurrent := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+					concurrent := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 					key := tables.Key{Partition: "p", Row: "day0"}
 					reads := 0
 					lost := storagetest.Once(storagetest.LostAnswer)
@@ -44,7 +44,7 @@ func TestSweepBesideALiveOperation(t *testing.T) {
 						}
 						return storagetest.NotSent
 					}))
-					counted, err := harness.Must[*dataseries.Counter[int64]](t)(w.start(faulty)).AddOnce(t.Context(), key, 0, 1, "once")
+					counted, err := assert.Must[*dataseries.Counter[int64]](t)(w.start(faulty)).AddOnce(t.Context(), key, 0, 1, "once")
 					if slow < 50*time.Minute != (counted && err == nil) || err != nil && !errors.Is(err, tables.ErrUnknownOutcome) {
 						t.Errorf("AddOnce says %v, %v", counted, err)
 					}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -27,7 +28,7 @@ func named[T any]() *intrapartition.Index[T] {
 
 func bareContainer(t *testing.T, s *storagetest.Service, name string) *container.Client {
 	t.Helper()
-	return harness.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, name, &container.ClientOptions{ClientOptions: s.ClientOptions}))
+	return assert.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, name, &container.ClientOptions{ClientOptions: s.ClientOptions}))
 }
 
 const age = 7 * 24 * time.Hour
@@ -50,7 +51,7 @@ func TestSweepMarkers(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
 			w := (&world{place: p}).open(t, s)
-			c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+			c := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 			operations(t, c, "old", 105, "p")
 			operations(t, c, "old", 3, "p b", "q")
 			s.Wait(age - time.Minute)
@@ -85,7 +86,7 @@ func TestSweepMarkersResumes(t *testing.T) {
 			t.Run(fmt.Sprint(p, len(partitions)), func(t *testing.T) {
 				s := storagetest.Simulator(t, nil)
 				w := (&world{place: p}).open(t, s)
-				c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+				c := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 				operations(t, c, "old", 105, "q")
 				operations(t, c, "old", 5, "p", "r")
 				s.Wait(2 * age)
@@ -124,7 +125,7 @@ func TestSweepMarkersOnBoth(t *testing.T) {
 	counters := map[*world]*dataseries.Counter[int64]{}
 	for _, p := range places {
 		w := (&world{place: p}).open(t, s)
-		counters[w] = harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+		counters[w] = assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 		operations(t, counters[w], "a", 3, "p", "q")
 		if report, err := counters[w].SweepMarkers(t.Context(), 2*time.Hour, nil); err != nil || report.Read != 0 {
 			t.Errorf("%s: %+v, %v", p, report, err)
@@ -148,7 +149,7 @@ func TestSweepMarkersOnBoth(t *testing.T) {
 func TestSweepsAtOnce(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{place: inRow}).open(t, s)
-	concurrent := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+	concurrent := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 	operations(t, concurrent, "old", 20, "p")
 	s.Wait(2 * age)
 	faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(storagetest.Before("a concurrent writer", func() {
@@ -157,7 +158,7 @@ func TestSweepsAtOnce(t *testing.T) {
 		}
 		operations(t, concurrent, "old", 5, "p")
 	})))))
-	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(faulty))
+	c := assert.Must[*dataseries.Counter[int64]](t)(w.start(faulty))
 	report, err := c.SweepMarkers(t.Context(), age, nil)
 	if err != nil || report.Read != 20 || report.Deleted != 0 {
 		t.Errorf("%+v, %v", report, err)
@@ -171,15 +172,15 @@ func TestSweepsAtOnce(t *testing.T) {
 func TestSweepOfArchivedSeries(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := (&world{place: inBlob}).open(t, s)
-	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+	c := assert.Must[*dataseries.Counter[int64]](t)(w.start(s))
 	operations(t, c, "old", 3, "p", "q", "r")
 	s.Wait(age + time.Minute)
 	tier := func(to blob.AccessTier) {
 		for b, err := range blobio.List(ctx, bareContainer(t, s, w.container), "", container.ListBlobsInclude{}) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if strings.Contains(*b.Name, "/q/") {
 				_, err := bareContainer(t, s, w.container).NewBlobClient(*b.Name).SetTier(ctx, to, nil)
-				harness.Check(t, err)
+				assert.Check(t, err)
 			}
 		}
 	}
@@ -193,7 +194,7 @@ func TestSweepOfArchivedSeries(t *testing.T) {
 	harness.WantKind(t, c.Add(ctx, tables.Key{Partition: "q", Row: "day0"}, 0, 1), tables.ErrRefused)
 	tier(blob.AccessTierHot)
 	s.Wait(15 * time.Hour)
-	if report := harness.Must[tables.Report](t)(c.SweepMarkers(ctx, age, nil)); report.Deleted != 3 || report.Failed != 0 {
+	if report := assert.Must[tables.Report](t)(c.SweepMarkers(ctx, age, nil)); report.Deleted != 3 || report.Failed != 0 {
 		t.Errorf("after the rehydration: %+v", report)
 	}
 }

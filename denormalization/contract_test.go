@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -23,12 +24,12 @@ func TestSourceOfContradictsCopy(t *testing.T) {
 		"SourceOf still returns the source":   func(*department) (tables.Key, bool) { return jones, true },
 	} {
 		w := newWorld(t, s, inPartition)
-		p := harness.Must[*process](t)(w.start(s))
-		harness.Check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
+		p := assert.Must[*process](t)(w.start(s))
+		assert.Check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
 		l := managing()
 		l.SourceOf = held
 		repo, _, err := linked(p, denormalization.NewInPartition("other", l, nil))
-		harness.Check(t, err)
+		assert.Check(t, err)
 		e := &employee{Site: "Sales", ID: 1, Name: "June", ManagesSite: "Sales", Manages: "A"}
 		err = repo.Insert(ctx, e)
 		name := ""
@@ -38,7 +39,7 @@ func TestSourceOfContradictsCopy(t *testing.T) {
 		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-		if d := harness.Must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))); d.ManagerName != name {
+		if d := assert.Must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))); d.ManagerName != name {
 			t.Errorf("%s: the holder has %q, want %q", want, d.ManagerName, name)
 		}
 	}
@@ -48,24 +49,24 @@ func TestSourceOfContradictsCopy(t *testing.T) {
 func TestCopyMovesTheReference(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 3)
-	p := harness.Must[*officeProcess](t)(w.start(s))
+	p := assert.Must[*officeProcess](t)(w.start(s))
 	link := cityLink()
 	link.Properties = []string{"OfficeCity", "Office"}
 	link.Copy = func(o *office, m *member) { m.OfficeCity, m.Office = o.City, "elsewhere" }
 	copies := denormalization.New("other", link, nil)
 	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "other members", Key: p.members.KeyOf}, copies.Holder())
-	harness.Check(t, err)
-	repo := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(p.offices.Table(), p.queue),
+	assert.Check(t, err)
+	repo := assert.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(p.offices.Table(), p.queue),
 		patterns.Schema[office]{Name: "others", Key: p.offices.KeyOf}, copies.Source()))
-	harness.Check(t, repo.Insert(ctx, &office{Code: "L", City: "London"}))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+	assert.Check(t, repo.Insert(ctx, &office{Code: "L", City: "London"}))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
 	_, err = worker.Drain(ctx)
-	harness.Check(t, err)
-	entries := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
+	assert.Check(t, err)
+	entries := assert.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
 	if len(entries) != 1 || !strings.Contains(entries[0].Reason, "with Link.Find, Copy must not write the holder") {
 		t.Fatalf("%+v", entries)
 	}
-	if m := harness.Must[*member](t)(p.members.Get(ctx, memberKey(1))); m.Office != "L" || m.OfficeCity != "" {
+	if m := assert.Must[*member](t)(p.members.Get(ctx, memberKey(1))); m.Office != "L" || m.OfficeCity != "" {
 		t.Errorf("the holder was written: %+v", m)
 	}
 }

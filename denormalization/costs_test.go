@@ -3,7 +3,7 @@ package denormalization_test
 import (
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -16,14 +16,14 @@ func TestRequestCounts(t *testing.T) {
 		counter := &storagetest.RequestCounter{}
 		counted := *t.s
 		counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-		p := harness.Must[*process](t)(t.w.start(&counted))
+		p := assert.Must[*process](t)(t.w.start(&counted))
 		cost := func(want int, what string, err error) {
 			t.Helper()
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if got := counter.Count(); got != want {
 				t.Errorf("%s: %d requests, want %d", what, got, want)
 			}
-			harness.Check(t, drainNow(ctx, t.queue))
+			assert.Check(t, drainNow(ctx, t.queue))
 			counter.Reset()
 		}
 		// one and two are what a change costs that concerns one holder, or two; they begin with the source's own.
@@ -58,7 +58,7 @@ func TestRequestCounts(t *testing.T) {
 		if t.w.placement == inPartition {
 			cost(1+1, "Insert of a holder in the partition", p.departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerSite: "Sales", ManagerID: 7}))
 		}
-		e = harness.Must[*employee](t)(p.employees.Get(ctx, e.Key()))
+		e = assert.Must[*employee](t)(p.employees.Get(ctx, e.Key()))
 		counter.Reset()
 		cost(one, "Delete", p.employees.Delete(ctx, e))
 	})
@@ -71,10 +71,10 @@ func TestRequestCountsOfFanOut(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := harness.Must[*officeProcess](t)(w.start(&counted))
+	p := assert.Must[*officeProcess](t)(w.start(&counted))
 	cost := func(want int, what string, err error) {
 		t.Helper()
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if got := counter.Reset(); got != want {
 			t.Errorf("%s: %d requests, want %d", what, got, want)
 		}
@@ -90,7 +90,7 @@ func TestRequestCountsOfFanOut(t *testing.T) {
 	cost(1, "Delete of a holder", p.members.Delete(ctx, holder))
 	var n int
 	for _, err := range p.city.Effect.List(ctx, driver.Scope{}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		n++
 	}
 	cost(1+1, "Held", nil)

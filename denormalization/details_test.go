@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -21,7 +21,7 @@ func everywhere(t *testing.T, test func(t tested)) {
 		t.Run(string(p), func(t *testing.T) {
 			s := storagetest.Open(t)
 			w := newWorld(t, s, p)
-			test(tested{harness.Must[*process](t)(w.start(s)), t, w, s})
+			test(tested{assert.Must[*process](t)(w.start(s)), t, w, s})
 		})
 	}
 }
@@ -29,9 +29,9 @@ func everywhere(t *testing.T, test func(t tested)) {
 // manager reads who manages a department, after checking that all copies are correct.
 func (t tested) manager(name string) string {
 	t.Helper()
-	harness.Check(t, drainNow(t.Context(), t.queue))
-	found := harness.Must[*state](t)(t.w.read(t.Context(), t.s))
-	harness.Check(t, found.checkCopies())
+	assert.Check(t, drainNow(t.Context(), t.queue))
+	found := assert.Must[*state](t)(t.w.read(t.Context(), t.s))
+	assert.Check(t, found.checkCopies())
 	d := found.departments[departmentKey("Sales", name)]
 	return strings.TrimSpace(d.ManagerName + " " + d.ManagerEmail)
 }
@@ -46,7 +46,7 @@ func (t tested) want(name, manager string) {
 func (t tested) found(names ...string) {
 	t.Helper()
 	for _, name := range names {
-		harness.Check(t, t.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 1}))
+		assert.Check(t, t.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 1}))
 	}
 }
 
@@ -64,26 +64,26 @@ func TestLifeOfAManager(t *testing.T) {
 		ctx := t.Context()
 		t.found("A", "B")
 		e := jones()
-		harness.Check(t, t.employees.Insert(ctx, e))
+		assert.Check(t, t.employees.Insert(ctx, e))
 		t.want("A", "Jones jones@contoso.com")
 		e.Email = "j@contoso.com"
-		harness.Check(t, t.employees.Replace(ctx, e))
+		assert.Check(t, t.employees.Replace(ctx, e))
 		t.want("A", "Jones j@contoso.com")
 		e.Manages = "B"
-		harness.Check(t, t.employees.Merge(ctx, e, "Manages"))
+		assert.Check(t, t.employees.Merge(ctx, e, "Manages"))
 		t.want("A", "")
 		t.want("B", "Jones j@contoso.com")
-		harness.Check(t, t.employees.Upsert(ctx, jones()))
+		assert.Check(t, t.employees.Upsert(ctx, jones()))
 		t.want("A", "Jones jones@contoso.com")
 		t.want("B", "")
-		e = harness.Must[*employee](t)(t.employees.Update(ctx, e.Key(), func(e *employee) error { e.Manages = ""; return nil }))
+		e = assert.Must[*employee](t)(t.employees.Update(ctx, e.Key(), func(e *employee) error { e.Manages = ""; return nil }))
 		t.want("A", "")
 		e.Manages = "A"
-		harness.Check(t, t.employees.Replace(ctx, e))
+		assert.Check(t, t.employees.Replace(ctx, e))
 		t.want("A", "Jones jones@contoso.com")
-		harness.Check(t, t.employees.Delete(ctx, e))
+		assert.Check(t, t.employees.Delete(ctx, e))
 		t.want("A", "")
-		if d := harness.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A"))); d.Budget != 1 {
+		if d := assert.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A"))); d.Budget != 1 {
 			t.Fatalf("the budget is %d", d.Budget)
 		}
 	})
@@ -97,9 +97,9 @@ func TestChangeOfManager(t *testing.T) {
 		names := func(e *employee, name string) {
 			t.Helper()
 			_, err := t.employees.Update(ctx, employeeKey(e.Site, e.ID), func(e *employee) error { e.ManagesSite, e.Manages = "Sales", name; return nil })
-			harness.Check(t, err)
+			assert.Check(t, err)
 		}
-		harness.Check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
+		assert.Check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
 		names(kwok(), "A")
 		names(jones(), "")
 		t.want("A", "Kwok kwok@contoso.com")
@@ -116,13 +116,13 @@ func TestDepartmentOpenedLater(t *testing.T) {
 	everywhere(t, func(t tested) {
 		ctx := t.Context()
 		e := jones()
-		harness.Check(t, t.employees.Insert(ctx, e))
+		assert.Check(t, t.employees.Insert(ctx, e))
 		t.found("A")
-		harness.Check(t, t.employees.Replace(ctx, e))
+		assert.Check(t, t.employees.Replace(ctx, e))
 		t.want("A", "Jones jones@contoso.com")
-		d := harness.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
-		harness.Check(t, t.departments.Delete(ctx, d))
-		harness.Check(t, t.employees.Delete(ctx, e), drainNow(ctx, t.queue))
+		d := assert.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
+		assert.Check(t, t.departments.Delete(ctx, d))
+		assert.Check(t, t.employees.Delete(ctx, e), drainNow(ctx, t.queue))
 	})
 }
 
@@ -132,19 +132,19 @@ func TestConcurrentWriterOfTheDepartment(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
 			w := newWorld(t, s, p)
-			own := harness.Must[*process](t)(w.start(s))
-			harness.Check(t, own.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
+			own := assert.Must[*process](t)(w.start(s))
+			assert.Check(t, own.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
 			spent := 0
 			concurrent := storagetest.Before("a concurrent writer", func() {
 				_, err := own.departments.Update(ctx, departmentKey("Sales", "A"), func(d *department) error { d.Budget++; return nil })
-				harness.Check(t, err)
+				assert.Check(t, err)
 				spent++
 			})
 			faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Times(3, storagetest.Always(concurrent))))
-			harness.Check(t, harness.Must[*process](t)(w.start(faulty)).employees.Insert(ctx, jones()))
-			harness.Check(t, drainNow(ctx, harness.Must[*process](t)(w.start(faulty)).queue))
-			found := harness.Must[*state](t)(w.read(ctx, s))
-			harness.Check(t, found.checkCopies())
+			assert.Check(t, assert.Must[*process](t)(w.start(faulty)).employees.Insert(ctx, jones()))
+			assert.Check(t, drainNow(ctx, assert.Must[*process](t)(w.start(faulty)).queue))
+			found := assert.Must[*state](t)(w.read(ctx, s))
+			assert.Check(t, found.checkCopies())
 			if n := found.departments[departmentKey("Sales", "A")].Budget; n != spent || n == 0 {
 				t.Fatalf("the budget is %d after %d changes", n, spent)
 			}

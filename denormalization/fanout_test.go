@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -96,8 +97,8 @@ func cityLink() denormalization.Link[office, member] {
 func newOffices(t testing.TB, s *storagetest.Service, members int) *offices {
 	t.Helper()
 	w := &offices{table: s.TableName(t), queue: s.QueueName(t)}
-	p := harness.Must[*officeProcess](t)(w.start(s))
-	harness.Check(t, p.members.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	p := assert.Must[*officeProcess](t)(w.start(s))
+	assert.Check(t, p.members.Table().Create(t.Context()), p.queue.Create(t.Context()))
 	// The members are older than the link.
 	_, err := w.unlinked(t, s).BulkNonAtomic(t.Context(), func(yield func(*member, error) bool) {
 		for id := range members {
@@ -106,7 +107,7 @@ func newOffices(t testing.TB, s *storagetest.Service, members int) *offices {
 			}
 		}
 	}, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return w
 }
 
@@ -117,7 +118,7 @@ func (w *offices) unlinked(t testing.TB, s *storagetest.Service) *patterns.Repos
 	if err != nil {
 		t.Fatal(err)
 	}
-	return harness.Must[*patterns.Repository[member]](t)(patterns.NewRepository(account.Table(w.table), memberSchema()))
+	return assert.Must[*patterns.Repository[member]](t)(patterns.NewRepository(account.Table(w.table), memberSchema()))
 }
 
 func (w *offices) drain(ctx context.Context, s *storagetest.Service) error {
@@ -162,7 +163,7 @@ func TestFanOut(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := harness.Must[*officeProcess](t)(w.start(&counted))
+	p := assert.Must[*officeProcess](t)(w.start(&counted))
 	o := &office{Code: "L", City: "London"}
 	want := func(city string, requests int) {
 		t.Helper()
@@ -170,19 +171,19 @@ func TestFanOut(t *testing.T) {
 		if got := counter.Count() - counter.CountOf(storagetest.UpdateMessage); got != requests {
 			t.Errorf("%d requests, want %d: %v", got, requests, counter.Kinds())
 		}
-		if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities[city] != 1000 {
+		if cities := assert.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities[city] != 1000 {
 			t.Fatalf("cities are %v", cities)
 		}
 		counter.Reset()
 	}
-	harness.Check(t, p.offices.Insert(ctx, o))
+	assert.Check(t, p.offices.Insert(ctx, o))
 	want("London", 1+2+1+1000/50+1)
 	o.City = "Leeds"
-	harness.Check(t, p.offices.Replace(ctx, o))
+	assert.Check(t, p.offices.Replace(ctx, o))
 	want("Leeds", 1+2+1+1000/50+1)
-	harness.Check(t, p.offices.Replace(ctx, o)) // nothing in it changes
+	assert.Check(t, p.offices.Replace(ctx, o)) // nothing in it changes
 	want("Leeds", 1+2+1+1)
-	harness.Check(t, p.offices.Delete(ctx, o))
+	assert.Check(t, p.offices.Delete(ctx, o))
 	want("", 1+2+1+1000/50+1)
 }
 
@@ -193,7 +194,7 @@ func TestFanOutGoesOn(t *testing.T) {
 	dying, faults := s.Faulty(storagetest.On(storagetest.Batch, storagetest.OnIndex(12, storagetest.DiesBefore)))
 	alive, cancel := faults.Context(ctx)
 	defer cancel()
-	harness.Check(t, harness.Must[*officeProcess](t)(w.start(dying)).offices.Insert(alive, &office{Code: "L", City: "London"}))
+	assert.Check(t, assert.Must[*officeProcess](t)(w.start(dying)).offices.Insert(alive, &office{Code: "L", City: "London"}))
 	if !faults.Dead() {
 		t.Fatal("it lives")
 	}
@@ -203,8 +204,8 @@ func TestFanOutGoesOn(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	harness.Check(t, w.drain(ctx, &counted))
-	if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 1000 {
+	assert.Check(t, w.drain(ctx, &counted))
+	if cities := assert.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 1000 {
 		t.Fatalf("cities are %v", cities)
 	}
 	if n := counter.Kinds()[storagetest.Batch]; n < 8 || n > 16 {
@@ -216,20 +217,20 @@ func TestFanOutGoesOn(t *testing.T) {
 func TestMovedMember(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 3)
-	p := harness.Must[*officeProcess](t)(w.start(s))
-	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "P", City: "Paris"}))
+	p := assert.Must[*officeProcess](t)(w.start(s))
+	assert.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "P", City: "Paris"}))
 	move := func(id int, code string) {
 		t.Helper()
 		_, err := p.members.Update(ctx, memberKey(id), func(m *member) error { m.Office = code; return nil })
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	move(1, "P")
-	cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
+	cities := assert.Must[map[string]int](t)(w.checkCopies(ctx, s))
 	if cities["Paris"] != 1 || cities["London"] != 2 {
 		t.Fatalf("cities are %v", cities)
 	}
 	move(2, "X") // there is no such office
-	cities = harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
+	cities = assert.Must[map[string]int](t)(w.checkCopies(ctx, s))
 	if cities[""] != 1 {
 		t.Fatalf("cities are %v", cities)
 	}
@@ -240,21 +241,21 @@ func TestTooManyHolders(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 20)
 	w.limit = 10
-	p := harness.Must[*officeProcess](t)(w.start(s))
-	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+	p := assert.Must[*officeProcess](t)(w.start(s))
+	assert.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
 	_, err := worker.Drain(ctx)
-	harness.Check(t, err)
-	entries := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
+	assert.Check(t, err)
+	entries := assert.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
 	if len(entries) != 1 {
 		t.Fatalf("%d entries", len(entries))
 	}
 	t.Log(entries[0].Reason)
 	w.limit = 100
-	again := harness.Must[*officeProcess](t)(w.start(s))
+	again := assert.Must[*officeProcess](t)(w.start(s))
 	_, err = again.queue.Poison().Requeue(ctx, func(eventual.PoisonMessage) bool { return true })
-	harness.Check(t, err, drainNow(ctx, again.queue))
-	if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 20 {
+	assert.Check(t, err, drainNow(ctx, again.queue))
+	if cities := assert.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 20 {
 		t.Fatalf("cities are %v", cities)
 	}
 }
@@ -266,28 +267,28 @@ func TestOneBadHolder(t *testing.T) {
 	faulty, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool {
 		return c.Kind == storagetest.Batch || c.Kind == storagetest.ReplaceEntity && strings.Contains(c.Path, memberKey(3).Row)
 	}, storagetest.Always(storagetest.NotSent)))
-	p := harness.Must[*officeProcess](t)(w.start(faulty.WithRetries(-1)))
-	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
-	one := harness.Must[*member](t)(p.members.Get(ctx, memberKey(3)))
+	p := assert.Must[*officeProcess](t)(w.start(faulty.WithRetries(-1)))
+	assert.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	one := assert.Must[*member](t)(p.members.Get(ctx, memberKey(3)))
 	if one.OfficeCity != "" {
 		t.Fatal("the member was written")
 	}
 	if _, err := w.checkCopies(ctx, s); err == nil {
 		t.Fatal("all copies are correct")
 	}
-	last := harness.Must[*member](t)(p.members.Get(ctx, memberKey(19)))
+	last := assert.Must[*member](t)(p.members.Get(ctx, memberKey(19)))
 	if last.OfficeCity != "London" {
 		t.Fatal("the last member was not written")
 	}
-	harness.Check(t, w.drain(ctx, s))
-	harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
+	assert.Check(t, w.drain(ctx, s))
+	assert.Must[map[string]int](t)(w.checkCopies(ctx, s))
 }
 
 // TestPanicOfACopy: a panic of the caller's function reaches the caller, and not the program.
 func TestPanicOfACopy(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 1)
-	p := harness.Must[*officeProcess](t)(w.start(s))
+	p := assert.Must[*officeProcess](t)(w.start(s))
 	link := cityLink()
 	link.SourceOf = func(m *member) (tables.Key, bool) {
 		if m.ReadRow() == m.Key().Row {
@@ -297,10 +298,10 @@ func TestPanicOfACopy(t *testing.T) {
 	}
 	copies := denormalization.New("panics", link, nil)
 	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "panicking members", Key: p.members.KeyOf}, copies.Holder())
-	harness.Check(t, err)
+	assert.Check(t, err)
 	source := &seen[office]{pattern: copies.Source()}
 	_, err = patterns.NewRepository(harness.In(p.offices.Table(), p.queue), patterns.Schema[office]{Name: "panics", Key: p.offices.KeyOf}, source)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	defer func() {
 		if recover() == nil {
 			t.Fatal("no panic")
@@ -313,9 +314,9 @@ func TestPanicOfACopy(t *testing.T) {
 func TestHoldersNamedTwice(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	account, queue, err := connect(s, s.QueueName(t))
-	harness.Check(t, err, queue.Create(ctx))
+	assert.Check(t, err, queue.Create(ctx))
 	table := harness.In(account.Table(s.TableName(t)), queue)
-	harness.Check(t, table.Create(ctx))
+	assert.Check(t, table.Create(ctx))
 	link := cityLink()
 	link.Find, link.Holders = nil, func(*office) []tables.Key { return []tables.Key{memberKey(1), memberKey(1), memberKey(2)} }
 	link.Properties, link.Copy = []string{"Office", "OfficeCity"}, func(o *office, m *member) {
@@ -325,16 +326,16 @@ func TestHoldersNamedTwice(t *testing.T) {
 		m.Office, m.OfficeCity = o.Code, o.City
 	}
 	copies := denormalization.New("city", link, &denormalization.Options{Limit: 2})
-	members := harness.Must[*patterns.Repository[member]](t)(patterns.NewRepository(table, memberSchema(), copies.Holder()))
-	all := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(table,
+	members := assert.Must[*patterns.Repository[member]](t)(patterns.NewRepository(table, memberSchema(), copies.Holder()))
+	all := assert.Must[*patterns.Repository[office]](t)(patterns.NewRepository(table,
 		patterns.Schema[office]{Name: "offices", Rows: compoundkey.Starting("office"), Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source()))
 	for id := range 3 {
-		harness.Check(t, members.Insert(ctx, &member{ID: id}))
+		assert.Check(t, members.Insert(ctx, &member{ID: id}))
 	}
-	harness.Check(t, all.Insert(ctx, &office{Code: "L", City: "London"}))
+	assert.Check(t, all.Insert(ctx, &office{Code: "L", City: "London"}))
 	for id, want := range []string{"", "London", "London"} {
-		written := harness.Must[*member](t)(members.Update(ctx, memberKey(id), func(m *member) error { m.OfficeCity = "elsewhere"; return nil }))
-		if stored := harness.Must[*member](t)(members.Get(ctx, memberKey(id))); written.OfficeCity != want || stored.OfficeCity != want {
+		written := assert.Must[*member](t)(members.Update(ctx, memberKey(id), func(m *member) error { m.OfficeCity = "elsewhere"; return nil }))
+		if stored := assert.Must[*member](t)(members.Get(ctx, memberKey(id))); written.OfficeCity != want || stored.OfficeCity != want {
 			t.Errorf("member %d has %q, and in the table %q, want %q", id, written.OfficeCity, stored.OfficeCity, want)
 		}
 	}

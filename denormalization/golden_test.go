@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -30,23 +31,23 @@ func (r *recorder) Run(ctx context.Context, intent intents.Intent, commit func(c
 func TestGoldenIntents(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w, fan := newWorld(t, s, elsewhere), newOffices(t, s, 1)
-	p, f := harness.Must[*process](t)(w.start(s)), harness.Must[*officeProcess](t)(fan.start(s))
+	p, f := assert.Must[*process](t)(w.start(s)), assert.Must[*officeProcess](t)(fan.start(s))
 	r := &recorder{}
 	manager, city := denormalization.New("manager", managing(), nil), denormalization.New("city", cityLink(), nil)
-	departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), r),
+	departments := assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), r),
 		patterns.Schema[department]{Key: p.departments.KeyOf}, manager.Holder()))
-	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r),
+	employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r),
 		patterns.Schema[employee]{Key: p.employees.KeyOf}, manager.Source()))
-	members := harness.Must[*patterns.Repository[member]](t)(patterns.NewRepository(harness.In(f.members.Table(), r), patterns.Schema[member]{Key: f.members.KeyOf}, city.Holder()))
-	places := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(f.offices.Table(), r),
+	members := assert.Must[*patterns.Repository[member]](t)(patterns.NewRepository(harness.In(f.members.Table(), r), patterns.Schema[member]{Key: f.members.KeyOf}, city.Holder()))
+	places := assert.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(f.offices.Table(), r),
 		patterns.Schema[office]{Key: f.offices.KeyOf}, city.Source()))
 
 	e, o := jones(), &office{Code: "L", City: "London"}
-	harness.Check(t, employees.Insert(ctx, e), employees.Replace(ctx, e))
+	assert.Check(t, employees.Insert(ctx, e), employees.Replace(ctx, e))
 	e.Manages = "B"
-	harness.Check(t, employees.Replace(ctx, e), employees.Delete(ctx, e))
-	harness.Check(t, places.Insert(ctx, o), places.DeleteUnconditional(ctx, o.Key()))
-	harness.Check(t, departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerSite: "Sales", ManagerID: 7}), members.Insert(ctx, &member{ID: 9, Office: "L"}))
+	assert.Check(t, employees.Replace(ctx, e), employees.Delete(ctx, e))
+	assert.Check(t, places.Insert(ctx, o), places.DeleteUnconditional(ctx, o.Key()))
+	assert.Check(t, departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerSite: "Sales", ManagerID: 7}), members.Insert(ctx, &member{ID: 9, Office: "L"}))
 	want := []string{
 		`map["manager":["Sales\tdept_A\tnew"]]`,
 		`map["manager":["Sales\tdept_A"]]`,

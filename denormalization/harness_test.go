@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -100,7 +101,7 @@ func newWorld(t testing.TB, s *storagetest.Service, p placement) *world {
 	if p == elsewhere || p == async {
 		w.departments = s.TableName(t)
 	}
-	proc := harness.Must[*process](t)(w.start(s))
+	proc := assert.Must[*process](t)(w.start(s))
 	errs := []error{proc.employees.Table().Create(t.Context()), proc.queue.Create(t.Context())}
 	if w.departments != w.employees {
 		errs = append(errs, proc.departments.Table().Create(t.Context()))
@@ -206,7 +207,7 @@ func (w *world) unlinked(t testing.TB, s *storagetest.Service) *patterns.Reposit
 	if err != nil {
 		t.Fatal(err)
 	}
-	return harness.Must[*patterns.Repository[department]](t)(w.openDepartments(account, harness.Runner(queue)))
+	return assert.Must[*patterns.Repository[department]](t)(w.openDepartments(account, harness.Runner(queue)))
 }
 
 // drainNow handles what is visible now.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -22,38 +23,38 @@ import (
 func TestHolderAfterItsSource(t *testing.T) {
 	everywhere(t, func(t tested) {
 		ctx := t.Context()
-		harness.Check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
+		assert.Check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
 		a := &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: jones().ID, ManagerName: "?"}
-		harness.Check(t, t.departments.Insert(ctx, a))
+		assert.Check(t, t.departments.Insert(ctx, a))
 		if a.ManagerName != "Jones" {
 			t.Errorf("the caller has the manager %q", a.ManagerName)
 		}
 		t.want("A", "Jones jones@contoso.com")
-		harness.Check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "B", ManagerSite: "Sales", ManagerID: kwok().ID, ManagerName: "?"}))
+		assert.Check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "B", ManagerSite: "Sales", ManagerID: kwok().ID, ManagerName: "?"}))
 		t.want("B", "") // he does not name it
-		harness.Check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerName: "?"}))
+		assert.Check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerName: "?"}))
 		t.want("C", "")
 		read := func() *department {
-			return harness.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
+			return assert.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
 		}
 		a = read()
 		a.ManagerID, a.ManagerName, a.ManagerEmail, a.Budget = 0, "", "", 2
-		harness.Check(t, t.departments.Replace(ctx, a))
+		assert.Check(t, t.departments.Replace(ctx, a))
 		t.want("A", "Jones jones@contoso.com")
 		a = read()
 		a.ManagerName, a.Budget = "?", 3
-		harness.Check(t, t.departments.Merge(ctx, a, "ManagerName", "Budget"))
+		assert.Check(t, t.departments.Merge(ctx, a, "ManagerName", "Budget"))
 		t.want("A", "Jones jones@contoso.com")
-		harness.Check(t, t.departments.Upsert(ctx, &department{Site: "Sales", Name: "A", Budget: 4}))
+		assert.Check(t, t.departments.Upsert(ctx, &department{Site: "Sales", Name: "A", Budget: 4}))
 		t.want("A", "Jones jones@contoso.com")
 		a = read()
 		a.ManagerID = kwok().ID // who does not name it
-		harness.Check(t, t.departments.Replace(ctx, a))
+		assert.Check(t, t.departments.Replace(ctx, a))
 		t.want("A", "Jones jones@contoso.com")
 		if a = read(); a.Budget != 4 {
 			t.Errorf("the budget is %d", a.Budget)
 		}
-		harness.Check(t, t.departments.Delete(ctx, a), drainNow(ctx, t.queue))
+		assert.Check(t, t.departments.Delete(ctx, a), drainNow(ctx, t.queue))
 		if got := wrong(t, t.employees.Verify); len(got) != 0 {
 			t.Errorf("Verify finds %q", got)
 		}
@@ -65,8 +66,8 @@ func TestHolderAfterItsSource(t *testing.T) {
 func TestMergedHolderHasItsCopy(t *testing.T) {
 	everywhere(t, func(t tested) {
 		ctx := t.Context()
-		harness.Check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
-		harness.Check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: jones().ID}))
+		assert.Check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
+		assert.Check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: jones().ID}))
 		for verb, merge := range map[string]func(d *department, names ...string) error{
 			"Merge": func(d *department, names ...string) error { return t.departments.Merge(ctx, d, names...) },
 			"StageMerge": func(d *department, names ...string) error {
@@ -81,22 +82,22 @@ func TestMergedHolderHasItsCopy(t *testing.T) {
 			},
 		} {
 			for _, names := range [][]string{{"ManagerID"}, {"ManagerID", "ManagerName"}, nil} {
-				d := harness.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
+				d := assert.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
 				d.ManagerID, d.Budget = kwok().ID, d.Budget+1 // Kwok does not name the department
 				if slices.Contains(names, "ManagerName") {
 					d.ManagerName = "?"
 				}
 				budget := d.Budget
-				harness.Check(t, merge(d, names...))
+				assert.Check(t, merge(d, names...))
 				if d.ManagerID != jones().ID || d.ManagerName != "Jones" || d.Budget != budget {
 					t.Errorf("after %s of %q the caller has %+v", verb, names, d)
 				}
-				harness.Check(t, t.departments.Replace(ctx, d))
+				assert.Check(t, t.departments.Replace(ctx, d))
 				t.want("A", "Jones jones@contoso.com")
 			}
 			for part, err := range t.departments.Query().Partition("Sales").Select("Budget").All(ctx) {
 				part.ManagerName = "?"
-				harness.Check(t, err, merge(part, "ManagerName"))
+				assert.Check(t, err, merge(part, "ManagerName"))
 				if part.ManagerName != "Jones" || part.ManagerEmail != "" || !part.Partial() {
 					t.Errorf("after %s of a projection the caller has %+v", verb, part)
 				}
@@ -110,18 +111,18 @@ func TestMergedHolderHasItsCopy(t *testing.T) {
 func TestHolderOfNoSource(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 0)
-	p := harness.Must[*officeProcess](t)(w.start(s))
+	p := assert.Must[*officeProcess](t)(w.start(s))
 	early := &member{ID: 1, Office: "L", Note: "kept", OfficeCity: "?"}
-	harness.Check(t, p.members.Insert(ctx, early))
+	assert.Check(t, p.members.Insert(ctx, early))
 	if early.OfficeCity != "" {
 		t.Errorf("the city is %q", early.OfficeCity)
 	}
-	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
-	harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
+	assert.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	assert.Must[map[string]int](t)(w.checkCopies(ctx, s))
 
 	w.required = true
-	p = harness.Must[*officeProcess](t)(w.start(s))
-	harness.Check(t, p.members.Insert(ctx, &member{ID: 2, Office: "L", Note: "kept"}))
+	p = assert.Must[*officeProcess](t)(w.start(s))
+	assert.Check(t, p.members.Insert(ctx, &member{ID: 2, Office: "L", Note: "kept"}))
 	err := p.members.Insert(ctx, &member{ID: 3, Office: "X"})
 	var e *tables.Error
 	if !errors.Is(err, tables.ErrMissingReference) || !errors.As(err, &e) || e.Pattern != "city.holder" {
@@ -131,13 +132,13 @@ func TestHolderOfNoSource(t *testing.T) {
 	if !errors.Is(err, tables.ErrMissingReference) {
 		t.Errorf("the move to no office: %v", err)
 	}
-	if n := harness.Must[int](t)(p.queue.Length(ctx)); n != 0 {
+	if n := assert.Must[int](t)(p.queue.Length(ctx)); n != 0 {
 		t.Errorf("%d intents are left", n)
 	}
-	if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 2 {
+	if cities := assert.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 2 {
 		t.Errorf("cities are %v", cities)
 	}
-	in := harness.Must[*process](t)(newWorld(t, s, inPartition).start(s))
+	in := assert.Must[*process](t)(newWorld(t, s, inPartition).start(s))
 	if err := in.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 7}); !errors.Is(err, tables.ErrMissingReference) {
 		t.Errorf("in the partition, without its manager: %v", err)
 	}
@@ -151,24 +152,24 @@ func TestHolderOfNoSource(t *testing.T) {
 func TestHolderWriterDies(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 0)
-	own := harness.Must[*officeProcess](t)(w.start(s))
-	harness.Check(t, own.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	own := assert.Must[*officeProcess](t)(w.start(s))
+	assert.Check(t, own.offices.Insert(ctx, &office{Code: "L", City: "London"}))
 	change := storagetest.Before("the office moves", func() {
-		harness.Check(t, own.offices.Upsert(ctx, &office{Code: "L", City: "Leeds"}))
+		assert.Check(t, own.offices.Upsert(ctx, &office{Code: "L", City: "Leeds"}))
 	})
 	moved, _ := s.Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.Always(change))))
 	dying, faults := moved.Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.DiesAfter)))
 	alive, cancel := faults.Context(ctx)
 	defer cancel()
-	_ = harness.Must[*officeProcess](t)(w.start(dying)).members.Insert(alive, &member{ID: 1, Office: "L", Note: "kept"})
+	_ = assert.Must[*officeProcess](t)(w.start(dying)).members.Insert(alive, &member{ID: 1, Office: "L", Note: "kept"})
 	if !faults.Dead() {
 		t.Fatal("it lives")
 	}
-	if m := harness.Must[*member](t)(own.members.Get(ctx, memberKey(1))); m.OfficeCity != "London" {
+	if m := assert.Must[*member](t)(own.members.Get(ctx, memberKey(1))); m.OfficeCity != "London" {
 		t.Fatalf("the city is %q before a worker comes", m.OfficeCity)
 	}
-	harness.Check(t, w.drain(ctx, s))
-	if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["Leeds"] != 1 {
+	assert.Check(t, w.drain(ctx, s))
+	if cities := assert.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["Leeds"] != 1 {
 		t.Errorf("cities are %v", cities)
 	}
 }
@@ -186,7 +187,7 @@ type dated struct {
 func TestHolderWithATime(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	account, queue, err := connect(s, s.QueueName(t))
-	harness.Check(t, err)
+	assert.Check(t, err)
 	link := denormalization.Link[office, dated]{
 		Properties: []string{"City", "Office"},
 		Holders:    func(_ *office) []tables.Key { return []tables.Key{memberKey(1), memberKey(2)} },
@@ -199,19 +200,19 @@ func TestHolderWithATime(t *testing.T) {
 		SourceOf: func(d *dated) (tables.Key, bool) { return officeKey(d.Office), d.Office != "" },
 	}
 	copies := denormalization.New("city", link, nil)
-	holders := harness.Must[*patterns.Repository[dated]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
+	holders := assert.Must[*patterns.Repository[dated]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
 		patterns.Schema[dated]{Key: func(d *dated) tables.Key { return memberKey(d.ID) }}, copies.Holder()))
-	offices := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
+	offices := assert.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
 		patterns.Schema[office]{Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source()))
-	harness.Check(t, queue.Create(ctx), holders.Table().Create(ctx), offices.Table().Create(ctx))
+	assert.Check(t, queue.Create(ctx), holders.Table().Create(ctx), offices.Table().Create(ctx))
 	hired := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	london := &office{Code: "L", City: "London"}
-	harness.Check(t, holders.Insert(ctx, &dated{ID: 1, Hired: hired}), offices.Insert(ctx, london))
-	harness.Check(t, holders.Insert(ctx, &dated{ID: 2, Hired: hired, Office: "L"}))
+	assert.Check(t, holders.Insert(ctx, &dated{ID: 1, Hired: hired}), offices.Insert(ctx, london))
+	assert.Check(t, holders.Insert(ctx, &dated{ID: 2, Hired: hired, Office: "L"}))
 	london.City = "Leeds"
-	harness.Check(t, offices.Replace(ctx, london))
+	assert.Check(t, offices.Replace(ctx, london))
 	for id := 1; id <= 2; id++ {
-		if d := harness.Must[*dated](t)(holders.Get(ctx, memberKey(id))); d.City != "Leeds" || !d.Hired.Equal(hired) {
+		if d := assert.Must[*dated](t)(holders.Get(ctx, memberKey(id))); d.City != "Leeds" || !d.Hired.Equal(hired) {
 			t.Errorf("holder %d is %+v", id, d)
 		}
 	}
@@ -222,8 +223,8 @@ func TestHolderWithATime(t *testing.T) {
 	if !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a holder that cannot be stored: %v", err)
 	}
-	harness.Check(t, offices.Delete(ctx, london))
-	if d := harness.Must[*dated](t)(holders.Get(ctx, memberKey(2))); d.City != "" || d.Office != "" {
+	assert.Check(t, offices.Delete(ctx, london))
+	if d := assert.Must[*dated](t)(holders.Get(ctx, memberKey(2))); d.City != "" || d.Office != "" {
 		t.Errorf("after its source it is %+v", d)
 	}
 }
@@ -260,7 +261,7 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 	w := &fanOutWorld{n: n}
 	s := storagetest.Simulator(t, nil)
 	account, queue, err := connect(s, "queue")
-	harness.Check(t, err)
+	assert.Check(t, err)
 	keys := make([]tables.Key, n)
 	for i := range keys {
 		keys[i] = departmentKey("Sales", fmt.Sprint(i))
@@ -272,12 +273,12 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 	}
 	copies := denormalization.New("manager", l, nil)
 	schema := patterns.Schema[department]{Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}
-	w.holders = harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table("Holders"), queue), schema, copies.Holder()))
-	w.sources = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Sources"), queue),
+	w.holders = assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table("Holders"), queue), schema, copies.Holder()))
+	w.sources = assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Sources"), queue),
 		patterns.Schema[employee]{Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source()))
 	_, err = blobstorage.Container(account, "queue").Create(t.Context(), nil)
-	harness.Check(t, err, queue.Create(t.Context()), w.holders.Table().Create(t.Context()), w.sources.Table().Create(t.Context()))
-	older := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema))
+	assert.Check(t, err, queue.Create(t.Context()), w.holders.Table().Create(t.Context()), w.sources.Table().Create(t.Context()))
+	older := assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema))
 	_, err = older.BulkNonAtomic(t.Context(), func(yield func(*department, error) bool) {
 		for i := range n {
 			if !yield(&department{Site: "Sales", Name: fmt.Sprint(i)}, nil) {
@@ -285,7 +286,7 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 			}
 		}
 	}, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return w
 }
 
@@ -294,7 +295,7 @@ func TestFanOutIsLinear(t *testing.T) {
 	calls := map[int]int64{}
 	for _, n := range []int{20, 400} {
 		w := newFanOutWorld(t, n)
-		harness.Check(t, w.insert(t.Context()), w.stored(t.Context()))
+		assert.Check(t, w.insert(t.Context()), w.stored(t.Context()))
 		calls[n] = w.calls.Load()
 	}
 	if calls[20] != calls[400] || calls[20] == 0 {
@@ -310,9 +311,9 @@ func BenchmarkFanOut(b *testing.B) {
 				b.StopTimer()
 				w := newFanOutWorld(b, n)
 				b.StartTimer()
-				harness.Check(b, w.insert(b.Context()))
+				assert.Check(b, w.insert(b.Context()))
 				b.StopTimer()
-				harness.Check(b, w.stored(b.Context()))
+				assert.Check(b, w.stored(b.Context()))
 				b.StartTimer()
 			}
 		})

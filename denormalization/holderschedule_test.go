@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -27,9 +28,9 @@ func (o *openings) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	o.world = *newWorld(t, s, o.placement)
 	o.Network = s.ClientOptions.Transport
-	p := harness.Must[*process](t)(o.start(s))
+	p := assert.Must[*process](t)(o.start(s))
 	for id := range 2 {
-		harness.Check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: id + 1, Name: "first"}))
+		assert.Check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: id + 1, Name: "first"}))
 	}
 	stage := explore.Stage{}
 	for id := range 2 {

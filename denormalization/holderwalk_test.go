@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
@@ -81,17 +82,17 @@ func (w *holderWalk) start(s *storagetest.Service) (*officeProcess, error) {
 
 func (w *holderWalk) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	t.Helper()
-	p := harness.Must[*officeProcess](t)(w.start(s))
+	p := assert.Must[*officeProcess](t)(w.start(s))
 	_, err := eventual.QueueService(p.queue.Account()).NewQueueClient("intents-poison").Create(t.Context(), nil)
-	harness.Check(t, err, p.members.Table().Create(t.Context()), p.offices.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	assert.Check(t, err, p.members.Table().Create(t.Context()), p.offices.Table().Create(t.Context()), p.queue.Create(t.Context()))
 	for _, code := range []string{"L", "P"} {
 		if city := w.cities[code]; city != "" {
-			harness.Check(t, p.offices.Insert(t.Context(), &office{Code: code, City: city}))
+			assert.Check(t, p.offices.Insert(t.Context(), &office{Code: code, City: city}))
 		}
 	}
 	if w.member != nil {
 		copied := *w.member
-		harness.Check(t, p.members.Insert(t.Context(), &copied))
+		assert.Check(t, p.members.Insert(t.Context(), &copied))
 	}
 	stage := explore.InterleavingStage{Queues: []string{"intents"}, Check: w.check}
 	for _, step := range w.steps {
@@ -245,14 +246,14 @@ func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
 func (w *insideWalk) walk(t *testing.T, name string) explore.Walk {
 	t.Helper()
 	stage := func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
-		p := harness.Must[*walkProcess](t)(w.start(s))
-		harness.Check(t, p.employees.Table().Create(t.Context()))
+		p := assert.Must[*walkProcess](t)(w.start(s))
+		assert.Check(t, p.employees.Table().Create(t.Context()))
 		if w.manager != nil {
 			copied := *w.manager
-			harness.Check(t, p.employees.Insert(t.Context(), &copied))
+			assert.Check(t, p.employees.Insert(t.Context(), &copied))
 		}
 		if w.there {
-			harness.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 1}))
+			assert.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 1}))
 		}
 		stage := explore.InterleavingStage{Check: w.check}
 		for _, step := range w.steps {

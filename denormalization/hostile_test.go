@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -48,17 +49,17 @@ func newAttacked(t *testing.T, copies *denormalization.Copies[employee, departme
 	t.Helper()
 	s := storagetest.Simulator(t, nil)
 	account, queue, err := connect(s, s.QueueName(t))
-	harness.Check(t, err)
+	assert.Check(t, err)
 	a, table := &attacked{queue: queue}, account.Table(s.TableName(t))
-	a.departments = harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[department]{
+	a.departments = assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[department]{
 		Name: "departments", Rows: compoundkey.Starting("dept"), MayName: mayName, Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 	}, copies.Holder()))
-	a.employees = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(table, registered{harness.Runner(queue), &a.carryOut}), patterns.Schema[employee]{
+	a.employees = assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(table, registered{harness.Runner(queue), &a.carryOut}), patterns.Schema[employee]{
 		Name: "employees", Rows: compoundkey.Starting("empid"), MayName: mayName, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) },
 	}, copies.Source()))
-	harness.Check(t, table.Create(t.Context()), queue.Create(t.Context()))
-	harness.Check(t, a.departments.Insert(t.Context(), &department{Site: "Works", Name: "A"}))
-	harness.Check(t, a.employees.Insert(t.Context(), &employee{Site: "Works", ID: 1, Name: "June", Email: "june@contoso.com", ManagesSite: "Works", Manages: "A"}))
+	assert.Check(t, table.Create(t.Context()), queue.Create(t.Context()))
+	assert.Check(t, a.departments.Insert(t.Context(), &department{Site: "Works", Name: "A"}))
+	assert.Check(t, a.employees.Insert(t.Context(), &employee{Site: "Works", ID: 1, Name: "June", Email: "june@contoso.com", ManagesSite: "Works", Manages: "A"}))
 	return a
 }
 
@@ -67,9 +68,9 @@ func (a *attacked) forge(t *testing.T, key tables.Key, properties map[string]any
 	t.Helper()
 	row := &tables.Entity{Key: key}
 	for name, v := range properties {
-		row.Set(name, harness.Must[tables.Value](t)(tables.ValueOf(v)))
+		row.Set(name, assert.Must[tables.Value](t)(tables.ValueOf(v)))
 	}
-	harness.Check(t, a.employees.Table().Entities().Upsert(t.Context(), row))
+	assert.Check(t, a.employees.Table().Entities().Upsert(t.Context(), row))
 }
 
 // rows returns the ETags of the victim's rows, and whether a row of the attacker has the victim's address.
@@ -77,7 +78,7 @@ func (a *attacked) rows(t *testing.T) (victims map[string]string, leaked bool) {
 	t.Helper()
 	victims = map[string]string{}
 	for row, err := range a.employees.Table().Entities().Query().AllowTableScan().All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		email, _ := row.Get("ManagerEmail").Text()
 		switch row.Key.Partition {
 		case "Works":
@@ -109,19 +110,19 @@ func TestForgedNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, a := t.Context(), newAttacked(t, c.copies, c.mayName)
 			source, holder := employeeKey("Attacker", 9), departmentKey("Attacker", "B")
-			harness.Check(t, a.employees.Insert(ctx, &employee{Site: "Attacker", ID: 9}))
-			harness.Check(t, a.departments.Insert(ctx, &department{Site: "Attacker", Name: "B"}))
+			assert.Check(t, a.employees.Insert(ctx, &employee{Site: "Attacker", ID: 9}))
+			assert.Check(t, a.departments.Insert(ctx, &department{Site: "Attacker", Name: "B"}))
 			before, _ := a.rows(t)
 			a.forge(t, source, map[string]any{"Site": "Attacker", "ID": int32(9), "Name": "?", "ManagesSite": "Works", "Manages": "A"})
 			a.forge(t, holder, map[string]any{"Site": "Attacker", "Name": "B", "ManagerSite": "Works", "ManagerID": int32(1)})
 			found, err := harness.Findings(ctx, a.employees.Repair, atOnce())
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if name != "NewInPartition" { // which has no intents
 				err = a.carryOut(ctx, intents.Intent{Members: []intents.Member{{Key: source, Outside: map[string][]string{"manager": {driver.JoinKey(departmentKey("Works", "A"))}}}}})
 			}
 			_, updateErr := a.employees.Update(ctx, source, func(e *employee) error { e.Name = "??"; return nil })
 			insertErr := a.departments.Insert(ctx, &department{Site: "Attacker", Name: "C", ManagerSite: "Works", ManagerID: 1})
-			harness.Check(t, drainNow(ctx, a.queue))
+			assert.Check(t, drainNow(ctx, a.queue))
 			after, leaked := a.rows(t)
 			if changed := !maps.Equal(before, after) || leaked; changed != c.open {
 				t.Errorf("the victim's rows: before %v, after %v; leaked: %v", before, after, leaked)
@@ -140,12 +141,12 @@ func TestForgedNames(t *testing.T) {
 			}
 			// The victim's own changes succeed, and so does the attacker's row once it names what it may.
 			_, err = a.employees.Update(ctx, employeeKey("Works", 1), func(e *employee) error { e.Email = "jones@contoso.com"; return nil })
-			harness.Check(t, err)
+			assert.Check(t, err)
 			_, err = a.employees.Update(ctx, source, func(e *employee) error { e.Manages = ""; return nil })
-			harness.Check(t, err)
+			assert.Check(t, err)
 			_, err = a.departments.Update(ctx, holder, func(d *department) error { d.ManagerSite, d.ManagerID = "Attacker", 9; return nil })
-			harness.Check(t, err)
-			if n := harness.Must[int](t)(a.queue.Length(ctx)); n != 0 {
+			assert.Check(t, err)
+			if n := assert.Must[int](t)(a.queue.Length(ctx)); n != 0 {
 				t.Errorf("%d intents are left", n)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -18,21 +19,21 @@ import (
 func TestNestedWriteUnderWay(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newWorld(t, s, nested)
-	own := harness.Must[*process](t)(w.start(s))
-	harness.Check(t, own.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
+	own := assert.Must[*process](t)(w.start(s))
+	assert.Check(t, own.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
 	slow, faults := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(
 		harness.LateRequest{Network: s.ClientOptions.Transport, After: 200 * time.Millisecond}))))
-	harness.Check(t, harness.Must[*process](t)(w.start(slow.WithRetries(-1))).employees.Insert(ctx, jones()))
+	assert.Check(t, assert.Must[*process](t)(w.start(slow.WithRetries(-1))).employees.Insert(ctx, jones()))
 	if len(faults.Met()) != 1 {
 		t.Fatalf("faults: %v", faults.Met())
 	}
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(own.queue, nil, nil))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(own.queue, nil, nil))
 	if n, err := worker.Drain(ctx); err != nil || n != 0 || worker.Stats().Failed != 0 {
 		t.Fatalf("%d messages were visible (%v)", n, err)
 	}
 	time.Sleep(300 * time.Millisecond)
-	harness.Check(t, w.drain(ctx, s))
-	harness.Check(t, harness.Must[*state](t)(w.read(ctx, s)).checkCopies())
+	assert.Check(t, w.drain(ctx, s))
+	assert.Check(t, assert.Must[*state](t)(w.read(ctx, s)).checkCopies())
 }
 
 // TestLeaseOfAHolder: nothing is sent for holders once the lease has ended.
@@ -42,7 +43,7 @@ func TestLeaseOfAHolder(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := harness.Must[*officeProcess](t)(w.start(&counted))
+	p := assert.Must[*officeProcess](t)(w.start(&counted))
 	l := lease.New(t.Context(), time.Now(), time.Minute)
 	ctx := l.Context(t.Context())
 	l.End(lease.ErrLost)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -57,7 +58,7 @@ func TestRefusedLinks(t *testing.T) {
 		}, nil, "NewInPartition needs Link.Holders"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := harness.Must[*process](t)(newWorld(t, s, c.where).start(s))
+			p := assert.Must[*process](t)(newWorld(t, s, c.where).start(s))
 			l := managing()
 			if c.edit != nil {
 				c.edit(&l)
@@ -75,40 +76,40 @@ func TestRefusedLinks(t *testing.T) {
 // TestBothEndsAreNeeded: a link whose other end is in no repository refuses each change that needs it.
 func TestBothEndsAreNeeded(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	p := harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
+	p := assert.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	for _, made := range []func(string, link, *denormalization.Options) *denormalization.Copies[employee, department]{
 		denormalization.New[employee, department], denormalization.NewInPartition[employee, department],
 	} {
 		source := &seen[employee]{pattern: made("other", managing(), nil).Source()}
-		employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: p.employees.KeyOf}, source))
+		employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: p.employees.KeyOf}, source))
 		wantWiring(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
 		_, err := source.Effect.Expected(jones())
 		if err == nil {
 			t.Error("an audit of half a link")
 		}
 		_, queue, err := connect(s, p.queue.Name())
-		harness.Check(t, err)
-		departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), queue), patterns.Schema[department]{Key: p.departments.KeyOf}, made("other", managing(), nil).Holder()))
+		assert.Check(t, err)
+		departments := assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), queue), patterns.Schema[department]{Key: p.departments.KeyOf}, made("other", managing(), nil).Holder()))
 		wantWiring(t, departments.Insert(ctx, &department{Site: "Sales", Name: "X"}), "give Copies.Source to NewRepository")
-		p = harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
+		p = assert.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
 }
 
 // TestLinkOfOneRepository: each end belongs to one repository, and stays free where that did not come to be.
 func TestLinkOfOneRepository(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	p := harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
+	p := assert.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	for _, made := range []*denormalization.Copies[employee, department]{denormalization.New("other", managing(), nil), denormalization.NewInPartition("other", managing(), nil)} {
 		departments := patterns.Schema[department]{Name: "strangers", Key: p.departments.KeyOf}
 		_, err := patterns.NewRepository(p.departments.Table(), departments, made.Holder(), &broken{})
 		wantWiring(t, err, "broken")
 		employees, _, err := linked(p, made)
-		harness.Check(t, err)
+		assert.Check(t, err)
 		_, err = patterns.NewRepository(p.departments.Table(), departments, made.Holder())
 		wantWiring(t, err, "already")
 		_, err = patterns.NewRepository(harness.In(employees.Table(), &recorder{}), patterns.Schema[employee]{Name: "third", Key: p.employees.KeyOf}, made.Source())
 		wantWiring(t, err, "already")
-		p = harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
+		p = assert.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
 }
 
@@ -151,7 +152,7 @@ func TestRefusedChanges(t *testing.T) {
 			counter := &storagetest.RequestCounter{}
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-			p := harness.Must[*process](t)(w.start(&counted))
+			p := assert.Must[*process](t)(w.start(&counted))
 			l := managing()
 			c.edit(&l)
 			copies := denormalization.New("other", l, &denormalization.Options{Limit: 1})
@@ -159,7 +160,7 @@ func TestRefusedChanges(t *testing.T) {
 				copies = denormalization.NewInPartition("other", l, nil)
 			}
 			repo, _, err := linked(p, copies)
-			harness.Check(t, err)
+			assert.Check(t, err)
 			err = repo.Insert(ctx, jones())
 			if !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("error is %v", err)

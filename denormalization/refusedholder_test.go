@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -38,9 +39,9 @@ func TestRefusedHolder(t *testing.T) {
 	}
 	refusing := &orphaned{}
 	copies := denormalization.New("manager", managing(), nil)
-	departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table(w.departments), queue),
+	departments := assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table(w.departments), queue),
 		patterns.Schema[department]{Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, refusing, copies.Holder()))
-	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.employees), queue),
+	employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.employees), queue),
 		patterns.Schema[employee]{Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }},
 		copies.Source()))
 	if err := departments.Insert(t.Context(), &department{Site: "North", Name: "Sales"}); err != nil {
@@ -50,14 +51,14 @@ func TestRefusedHolder(t *testing.T) {
 	if err := employees.Insert(t.Context(), &employee{Site: "North", ID: 1, Name: "Ann", ManagesSite: "North", Manages: "Sales"}); err != nil {
 		t.Fatal(err)
 	}
-	if n := harness.Must[int](t)(queue.Length(t.Context())); n != 1 {
+	if n := assert.Must[int](t)(queue.Length(t.Context())); n != 1 {
 		t.Fatalf("%d intents are left", n)
 	}
 	refusing.refuses = false
 	if err := drainNow(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	if d := harness.Must[*department](t)(departments.Get(t.Context(), departmentKey("North", "Sales"))); d.ManagerName != "Ann" {
+	if d := assert.Must[*department](t)(departments.Get(t.Context(), departmentKey("North", "Sales"))); d.ManagerName != "Ann" {
 		t.Errorf("the holder has %q", d.ManagerName)
 	}
 }

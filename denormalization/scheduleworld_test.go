@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -57,11 +58,11 @@ func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stag
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.world = *newWorld(t, s, r.placement)
 	r.Network, r.budgets = s.ClientOptions.Transport, map[string]*harness.Attempts{}
-	p := harness.Must[*process](t)(r.start(s))
+	p := assert.Must[*process](t)(r.start(s))
 	for i, name := range []string{"A", "B"} {
 		r.budgets[name] = &harness.Attempts{}
-		harness.Check(t, p.departments.Insert(t.Context(), &department{Site: r.site(name), Name: name}))
-		harness.Check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: i + 1, Name: "first"}))
+		assert.Check(t, p.departments.Insert(t.Context(), &department{Site: r.site(name), Name: name}))
+		assert.Check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: i + 1, Name: "first"}))
 	}
 	seeds := []uint64{rng.Uint64(), rng.Uint64(), rng.Uint64()}
 	stage := explore.Stage{Actors: []explore.Actor{r.actor(seeds[0], r.spend)}}

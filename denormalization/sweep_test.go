@@ -7,6 +7,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -16,13 +17,13 @@ import (
 func swept(p placement, before *employee, states []string, operate func(ctx context.Context, p *process) error) storagetest.SweepCase {
 	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newWorld(t, s, p)
-		own := harness.Must[*process](t)(w.start(s))
+		own := assert.Must[*process](t)(w.start(s))
 		for _, name := range []string{"A", "B"} {
-			harness.Check(t, own.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 5}))
+			assert.Check(t, own.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 5}))
 		}
 		if before != nil {
 			copied := *before
-			harness.Check(t, own.employees.Insert(t.Context(), &copied), drainNow(t.Context(), own.queue))
+			assert.Check(t, own.employees.Insert(t.Context(), &copied), drainNow(t.Context(), own.queue))
 		}
 		var said harness.Attempts
 		return storagetest.World{
@@ -105,11 +106,11 @@ func TestSweep(t *testing.T) {
 func sweptHolder(p placement, states []string, operate func(ctx context.Context, p *process) error) storagetest.SweepCase {
 	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newWorld(t, s, p)
-		own := harness.Must[*process](t)(w.start(s))
-		harness.Check(t, own.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", Budget: 5}))
+		own := assert.Must[*process](t)(w.start(s))
+		assert.Check(t, own.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", Budget: 5}))
 		june, ken := jones(), kwok()
 		ken.ManagesSite, ken.Manages = "Sales", "B"
-		harness.Check(t, own.employees.Insert(t.Context(), june), own.employees.Insert(t.Context(), ken), drainNow(t.Context(), own.queue))
+		assert.Check(t, own.employees.Insert(t.Context(), june), own.employees.Insert(t.Context(), ken), drainNow(t.Context(), own.queue))
 		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
@@ -169,8 +170,8 @@ func sweepFloors() map[string]int {
 func TestSweepFanOut(t *testing.T) {
 	storagetest.Sweep(t, storagetest.SweepCase{Floor: 240, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newOffices(t, s, 5)
-		own := harness.Must[*officeProcess](t)(w.start(s))
-		harness.Check(t, own.offices.Insert(t.Context(), &office{Code: "L", City: "London"}))
+		own := assert.Must[*officeProcess](t)(w.start(s))
+		assert.Check(t, own.offices.Insert(t.Context(), &office{Code: "L", City: "London"}))
 		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {

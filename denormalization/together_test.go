@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -116,8 +117,8 @@ func (w *brands) start(s *storagetest.Service) (*brandProcess, error) {
 func newBrands(t testing.TB, s *storagetest.Service, find bool, products, partitions int, missing ...int) *brands {
 	t.Helper()
 	w := &brands{table: s.TableName(t), queue: s.QueueName(t), find: find}
-	p := harness.Must[*brandProcess](t)(w.start(s))
-	harness.Check(t, p.products.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	p := assert.Must[*brandProcess](t)(w.start(s))
+	assert.Check(t, p.products.Table().Create(t.Context()), p.queue.Create(t.Context()))
 	absent := map[int]bool{}
 	for _, id := range missing {
 		absent[id] = true
@@ -130,9 +131,9 @@ func newBrands(t testing.TB, s *storagetest.Service, find bool, products, partit
 		if w.find {
 			v.Brand = "A"
 		}
-		harness.Check(t, p.products.Insert(t.Context(), v))
+		assert.Check(t, p.products.Insert(t.Context(), v))
 	}
-	harness.Check(t, p.brands.Insert(t.Context(), &brand{Code: "A", Name: "first", Products: products, Partitions: partitions}))
+	assert.Check(t, p.brands.Insert(t.Context(), &brand{Code: "A", Name: "first", Products: products, Partitions: partitions}))
 	return w
 }
 
@@ -180,33 +181,33 @@ func TestRequestsOfManyHolders(t *testing.T) {
 				w := newBrands(t, s, find, 22, c.partitions, c.missing...)
 				counter := &storagetest.RequestCounter{}
 				counted := *s
-				own := harness.Must[*brandProcess](t)(w.start(s))
+				own := assert.Must[*brandProcess](t)(w.start(s))
 				sold := 0
 				counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 				use := &counted
 				if c.hot {
 					use, _ = counted.Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(storagetest.Before("a sale", func() {
 						_, err := own.products.Update(ctx, productKey(0, 7), func(p *product) error { p.Sold++; return nil })
-						harness.Check(t, err)
+						assert.Check(t, err)
 						sold++
 					})))))
 				}
-				p := harness.Must[*brandProcess](t)(w.start(use))
+				p := assert.Must[*brandProcess](t)(w.start(use))
 				if c.another {
-					harness.Check(t, own.brands.Insert(ctx, &brand{Code: "B", Name: "other", Products: 22, Partitions: 1}))
+					assert.Check(t, own.brands.Insert(ctx, &brand{Code: "B", Name: "other", Products: 22, Partitions: 1}))
 					copies, _, _ := w.check(ctx, s)
 					if copies["B other"] != 22 {
 						t.Fatalf("the copies are %v before", copies)
 					}
 				}
-				b := harness.Must[*brand](t)(p.brands.Get(ctx, brandKey("A")))
+				b := assert.Must[*brand](t)(p.brands.Get(ctx, brandKey("A")))
 				want, copied := c.named, "A second"
 				if find {
 					want, copied = c.find, " second"
 				}
 				counter.Reset()
 				b.Name = "second"
-				harness.Check(t, p.brands.Replace(ctx, b))
+				assert.Check(t, p.brands.Replace(ctx, b))
 				if got := counter.Count() - counter.CountOf(storagetest.UpdateMessage); got != want {
 					t.Errorf("%d requests, want %d: %v", got, want, counter.Kinds())
 				}
@@ -214,12 +215,12 @@ func TestRequestsOfManyHolders(t *testing.T) {
 					t.Error("no holder has changed meanwhile")
 				}
 				if c.another {
-					b := harness.Must[*brand](t)(own.brands.Get(ctx, brandKey("B")))
+					b := assert.Must[*brand](t)(own.brands.Get(ctx, brandKey("B")))
 					b.Products = 0
-					harness.Check(t, own.brands.Replace(ctx, b))
+					assert.Check(t, own.brands.Replace(ctx, b))
 				}
 				copies, n, err := w.check(ctx, s)
-				harness.Check(t, err)
+				assert.Check(t, err)
 				if copies[copied] != 22-len(c.missing) || n != sold {
 					t.Errorf("%v, %d sold and should be %d", copies, n, sold)
 				}
@@ -281,13 +282,13 @@ func succession(waive lease.Rules, writers ...[]*brand) func(testing.TB, *storag
 			}
 			return p.queue, nil
 		}
-		p := harness.Must[*brandProcess](t)(w.start(s))
+		p := assert.Must[*brandProcess](t)(w.start(s))
 		_, err := eventual.QueueService(p.queue.Account()).NewQueueClient("intents-poison").Create(t.Context(), nil)
-		harness.Check(t, err, p.products.Table().Create(t.Context()), p.queue.Create(t.Context()))
+		assert.Check(t, err, p.products.Table().Create(t.Context()), p.queue.Create(t.Context()))
 		for id := range 2 {
-			harness.Check(t, p.products.Insert(t.Context(), &product{ID: id}))
+			assert.Check(t, p.products.Insert(t.Context(), &product{ID: id}))
 		}
-		harness.Check(t, p.brands.Insert(t.Context(), &brand{Code: "A", Name: "first", Products: 2, Partitions: 1}))
+		assert.Check(t, p.brands.Insert(t.Context(), &brand{Code: "A", Name: "first", Products: 2, Partitions: 1}))
 		stage := explore.InterleavingStage{Queues: []string{"intents"}, Workers: []explore.Actor{walkWorker(waive, open)}}
 		for _, changes := range writers {
 			stage.Processes = append(stage.Processes, func(ctx context.Context, s *storagetest.Service) error {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -16,28 +17,28 @@ func TestTouch(t *testing.T) {
 		ctx := t.Context()
 		t.found("A", "B")
 		for id, name := range []string{"A", "B"} {
-			harness.Check(t, t.employees.Insert(ctx, &employee{Site: "Sales", ID: id + 1, Name: name + "'s", ManagesSite: "Sales", Manages: name}))
+			assert.Check(t, t.employees.Insert(ctx, &employee{Site: "Sales", ID: id + 1, Name: name + "'s", ManagesSite: "Sales", Manages: name}))
 		}
-		harness.Check(t, drainNow(ctx, t.queue))
+		assert.Check(t, drainNow(ctx, t.queue))
 		_, err := t.w.unlinked(t, t.s).Update(ctx, departmentKey("Sales", "B"), func(d *department) error { d.ManagerName = "?"; return nil })
-		harness.Check(t, err)
+		assert.Check(t, err)
 		stored := func(name string) *department {
-			return harness.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", name)))
+			return assert.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", name)))
 		}
 		before := stored("A")
 
 		account, queue, err := connect(t.s, t.w.queue)
-		harness.Check(t, err)
+		assert.Check(t, err)
 		copies, runner := t.w.link(queue)
 		_, err = t.w.openDepartments(account, runner, copies.Holder())
-		harness.Check(t, err)
+		assert.Check(t, err)
 		index := intrapartition.NewIndex("name", func(e *employee) compoundkey.Part { return compoundkey.String(e.Name) }, nil)
-		employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(t.w.employees), runner),
+		employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(t.w.employees), runner),
 			patterns.Schema[employee]{Name: "employees", Rows: compoundkey.Starting("empid"), Key: t.employees.KeyOf}, index, copies.Source()))
-		if report := harness.Must[tables.Report](t)(employees.Rebuild(ctx, nil)); report.Written != 2 || report.Failed != 0 {
+		if report := assert.Must[tables.Report](t)(employees.Rebuild(ctx, nil)); report.Written != 2 || report.Failed != 0 {
 			t.Errorf("%+v", report)
 		}
-		harness.Check(t, drainNow(ctx, queue))
+		assert.Check(t, drainNow(ctx, queue))
 		if after := stored("A"); after.ETag != before.ETag {
 			t.Error("the holder with the right copy was written")
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -15,7 +16,7 @@ import (
 func wrong(t testing.TB, verify harness.RepositoryJob) []string {
 	t.Helper()
 	found, err := harness.Findings(t.Context(), verify, atOnce())
-	harness.Check(t, err)
+	assert.Check(t, err)
 	var all []string
 	for _, f := range found {
 		all = append(all, fmt.Sprintf("%v %s %s", f.Kind, f.Location, f.Entity.Row))
@@ -28,9 +29,9 @@ func wrong(t testing.TB, verify harness.RepositoryJob) []string {
 func repaired(t testing.TB, repair harness.RepositoryJob) int {
 	t.Helper()
 	found, err := harness.Findings(t.Context(), repair, atOnce())
-	harness.Check(t, err)
+	assert.Check(t, err)
 	for _, f := range found {
-		if harness.Check(t, f.NotRepaired); !f.Repaired {
+		if assert.Check(t, f.NotRepaired); !f.Repaired {
 			t.Fatalf("not done: %v", f)
 		}
 	}
@@ -45,15 +46,15 @@ func TestVerify(t *testing.T) {
 		ctx := t.Context()
 		t.found("A", "B", "C", "D")
 		for i, name := range []string{"A", "B", "C", "nowhere"} {
-			harness.Check(t, t.employees.Insert(ctx, &employee{Site: "Sales", ID: i + 1, Name: name + "'s", ManagesSite: "Sales", Manages: name}))
+			assert.Check(t, t.employees.Insert(ctx, &employee{Site: "Sales", ID: i + 1, Name: name + "'s", ManagesSite: "Sales", Manages: name}))
 		}
-		harness.Check(t, drainNow(ctx, t.queue))
+		assert.Check(t, drainNow(ctx, t.queue))
 		if got := wrong(t, t.employees.Verify); len(got) != 0 {
 			t.Fatalf("%q", got)
 		}
 		edit := func(name string, edit func(d *department)) {
 			_, err := t.w.unlinked(t, t.s).Update(ctx, departmentKey("Sales", name), func(d *department) error { edit(d); return nil })
-			harness.Check(t, err)
+			assert.Check(t, err)
 		}
 		edit("A", func(d *department) { d.ManagerName = "?" })
 		edit("B", func(d *department) { d.ManagerID, d.ManagerSite, d.ManagerName = 0, "", "" })
@@ -77,17 +78,17 @@ func TestVerify(t *testing.T) {
 func TestVerifyFanOut(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 50)
-	p := harness.Must[*officeProcess](t)(w.start(s))
-	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "empty", City: "Paris"}))
+	p := assert.Must[*officeProcess](t)(w.start(s))
+	assert.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "empty", City: "Paris"}))
 	if got := wrong(t, p.offices.Verify); len(got) != 0 {
 		t.Fatalf("%q", got)
 	}
 	for _, id := range []int{3, 30} {
 		_, err := w.unlinked(t, s).Update(ctx, memberKey(id), func(m *member) error { m.OfficeCity = "?"; return nil })
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	_, err := w.unlinked(t, s).Update(ctx, memberKey(7), func(m *member) error { m.Office = "gone"; return nil })
-	harness.Check(t, err)
+	assert.Check(t, err)
 	want := []string{"spurious members\tmember_000003 office_L", "spurious members\tmember_000007 office_gone", "spurious members\tmember_000030 office_L"}
 	if got := wrong(t, p.offices.Verify); !slices.Equal(got, want) {
 		t.Fatalf("%q, want %q", got, want)
@@ -95,5 +96,5 @@ func TestVerifyFanOut(t *testing.T) {
 	if n := repaired(t, p.offices.Repair); n != 3 {
 		t.Fatalf("%d repaired", n)
 	}
-	harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
+	assert.Must[map[string]int](t)(w.checkCopies(ctx, s))
 }

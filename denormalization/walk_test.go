@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -86,17 +87,17 @@ func (w *walked) start(s *storagetest.Service) (*walkProcess, error) {
 
 func (w *walked) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	t.Helper()
-	p := harness.Must[*walkProcess](t)(w.start(s))
+	p := assert.Must[*walkProcess](t)(w.start(s))
 	_, err := eventual.QueueService(p.queue.Account()).NewQueueClient("intents-poison").Create(t.Context(), nil)
-	harness.Check(t, err, p.employees.Table().Create(t.Context()), p.departments.Table().Create(t.Context()), p.queue.Create(t.Context()))
-	harness.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A"}))
+	assert.Check(t, err, p.employees.Table().Create(t.Context()), p.departments.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	assert.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A"}))
 	for _, e := range w.employees {
 		copied := *e
-		harness.Check(t, p.employees.Insert(t.Context(), &copied))
+		assert.Check(t, p.employees.Insert(t.Context(), &copied))
 	}
 	for _, step := range w.pending {
 		dying, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return strings.Contains(c.Path, "Departments") }, storagetest.DiesBefore))
-		harness.Check(t, step(t.Context(), harness.Must[*walkProcess](t)(w.start(dying))))
+		assert.Check(t, step(t.Context(), assert.Must[*walkProcess](t)(w.start(dying))))
 	}
 	s.Wait(walkVisibility + time.Second)
 	stage := explore.InterleavingStage{Queues: []string{"intents"}, Check: w.check}

@@ -8,7 +8,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,16 +17,16 @@ import (
 func TestBeacons(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
-	harness.Check(t, w.registry.CreateBeacon(ctx, "number"), w.registry.CreateBeacon(ctx, "salary"))
+	assert.Check(t, w.registry.CreateBeacon(ctx, "number"), w.registry.CreateBeacon(ctx, "salary"))
 	assert.ErrorIs(t, w.registry.CreateBeacon(ctx, "number"), tables.ErrExists, "a second key of the name")
-	number := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
-	again := harness.Must[encryption.Beacon](t)(w.open(t, w.wrapper, nil).Beacon(ctx, "number", 0))
-	salary := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "salary", 0))
+	number := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
+	again := assert.Must[encryption.Beacon](t)(w.open(t, w.wrapper, nil).Beacon(ctx, "number", 0))
+	salary := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "salary", 0))
 	assert.Equal(t, number.Part(tables.String("x")), again.Part(tables.String("x")), "another process makes another beacon")
 	seen := map[string]bool{}
 	for _, part := range []compoundkey.Part{number.Part(tables.String("")), number.Part(tables.String("x")), number.Part(tables.String("X")), number.Part(tables.Binary([]byte("x"))),
 		number.Part(tables.Int32(7)), number.Part(tables.Int64(7)), salary.Part(tables.String("x"))} {
-		key := harness.Must[string](t)(compoundkey.Encode("", part))
+		key := assert.Must[string](t)(compoundkey.Encode("", part))
 		if seen[key] || len(key) != 32 {
 			t.Errorf("beacon %s, %v", key, seen)
 		}
@@ -39,10 +38,10 @@ func TestBeacons(t *testing.T) {
 	if part := (encryption.Beacon{}).Part(tables.String("x")); part.IsZero() || part.Err() == nil {
 		t.Error("a beacon without a key makes keys")
 	}
-	short := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 12))
+	short := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 12))
 	values := map[string]int{}
 	for i := range 5_000 {
-		values[harness.Must[string](t)(compoundkey.Encode("", short.Part(tables.Int64(int64(i)))))]++
+		values[assert.Must[string](t)(compoundkey.Encode("", short.Part(tables.Int64(int64(i)))))]++
 	}
 	if len(values) < 2700 || len(values) > 3100 {
 		t.Errorf("5,000 values have %d beacons of 12 bits", len(values))
@@ -60,8 +59,8 @@ func TestBeacons(t *testing.T) {
 func TestLookUpByBeacon(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
-	harness.Check(t, w.registry.CreateBeacon(ctx, "number"))
-	beacon := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 8))
+	assert.Check(t, w.registry.CreateBeacon(ctx, "number"))
+	beacon := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 8))
 	of := func(number string) compoundkey.Part { return beacon.Part(tables.String(number)) }
 	byNumber := intrapartition.NewIndex("number", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(of(e.Number), compoundkey.Int(e.ID, 6))
@@ -72,7 +71,7 @@ func TestLookUpByBeacon(t *testing.T) {
 	for id := range n {
 		e := june("Sales", id)
 		e.Number = fmt.Sprint("number ", id/2)
-		harness.Check(t, r.Insert(ctx, e))
+		assert.Check(t, r.Insert(ctx, e))
 		if id > 24 && testing.Short() {
 			break
 		}
@@ -81,7 +80,7 @@ func TestLookUpByBeacon(t *testing.T) {
 		found, right := 0, 0
 		hits := byNumber.In("Sales").Range(ctx, compoundkey.Exactly(of(number)))
 		for e, err := range hits {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if e.Number == number {
 				right++
 			}
@@ -89,14 +88,14 @@ func TestLookUpByBeacon(t *testing.T) {
 		}
 		filtered := 0
 		for e, err := range encryption.Matching(hits, func(e *employee) bool { return e.Number == number }) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if filtered++; e.Number != number {
 				t.Errorf("%s finds %s", number, e.Number)
 			}
 		}
 		listed := 0
 		for e, err := range list.In("Sales").Find(ctx, of(number), nil) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if e.Number == number {
 				listed++
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -41,17 +40,17 @@ type customer struct {
 // same bytes by AES-GCM alone, under one key that is ready, and with the codec alone.
 func BenchmarkEntity(b *testing.B) {
 	w := worldOn(b, storagetest.Simulator(b, nil))
-	r := harness.Must[*patterns.Repository[customer]](b)(patterns.NewRepository(w.account.Table("Customers"), patterns.Schema[customer]{
+	r := assert.Must[*patterns.Repository[customer]](b)(patterns.NewRepository(w.account.Table("Customers"), patterns.Schema[customer]{
 		Key: func(c *customer) tables.Key { return tables.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, encryption.New[customer]("encryption", w.registry, nil)))
 	e := transformOf(r)
-	codec := harness.Must[*tables.Codec[customer]](b)(tables.NewCodec[customer]())
+	codec := assert.Must[*tables.Codec[customer]](b)(tables.NewCodec[customer]())
 	c := &customer{PartitionKey: "Sales", RowKey: "empid_000223", First: "June", Last: "Jones", Email: "jonesj@contoso.com", City: "Seattle", Street: "1 Main Street", Age: 40,
 		Orders: 12, Rating: 4.5, Since: time.Unix(1_700_000_000, 0), Number: "078-05-1120", Salary: 71_000, Badge: uuid.UUID{1}}
-	plain := harness.Must[tables.Properties](b)(codec.Encode(c))
+	plain := assert.Must[tables.Properties](b)(codec.Encode(c))
 	change := &driver.Change{Key: aKey}
-	stored := harness.Must[tables.Properties](b)(e.Store(b.Context(), change, plain))
-	block := harness.Must[cipher.Block](b)(aes.NewCipher(make([]byte, 32)))
-	gcm := harness.Must[cipher.AEAD](b)(cipher.NewGCM(block))
+	stored := assert.Must[tables.Properties](b)(e.Store(b.Context(), change, plain))
+	block := assert.Must[cipher.Block](b)(aes.NewCipher(make([]byte, 32)))
+	gcm := assert.Must[cipher.AEAD](b)(cipher.NewGCM(block))
 	sizes := []int{12 + 1, 8 + 2, 16 + 2}
 	nonce := make([]byte, 12)
 	var sealed [3][]byte
@@ -78,21 +77,21 @@ func BenchmarkEntity(b *testing.B) {
 		b.ReportMetric(float64(best[0].Nanoseconds())/200, "ns-best")
 	}
 	b.Run("Encrypt", func(b *testing.B) {
-		compare(b, func() { harness.Check(b, assert.Err(e.Store(b.Context(), change, plain))) }, func() {
+		compare(b, func() { assert.Check(b, assert.Err(e.Store(b.Context(), change, plain))) }, func() {
 			for _, n := range sizes {
 				rand.Read(nonce)
 				gcm.Seal(nil, nonce, make([]byte, n), nil)
 			}
-		}, func() { harness.Check(b, assert.Err(codec.Encode(c))) })
+		}, func() { assert.Check(b, assert.Err(codec.Encode(c))) })
 	})
 	clear(nonce)
 	b.Run("Decrypt", func(b *testing.B) {
-		compare(b, func() { harness.Check(b, assert.Err(e.Load(b.Context(), driver.Reading{Key: aKey}, stored))) }, func() {
+		compare(b, func() { assert.Check(b, assert.Err(e.Load(b.Context(), driver.Reading{Key: aKey}, stored))) }, func() {
 			for _, s := range sealed {
 				_, err := gcm.Open(nil, make([]byte, 12), s, nil)
-				harness.Check(b, err)
+				assert.Check(b, err)
 			}
-		}, func() { harness.Check(b, codec.Decode(plain, &customer{})) })
+		}, func() { assert.Check(b, codec.Decode(plain, &customer{})) })
 	})
 }
 
@@ -143,9 +142,9 @@ func BenchmarkChecks(b *testing.B) {
 	var write, read []func()
 	for _, c := range cases {
 		change := &driver.Change{Key: aKey, Entity: c.entity}
-		stored := harness.Must[tables.Properties](b)(c.Store(b.Context(), change, plain))
-		write = append(write, func() { harness.Check(b, assert.Err(c.Store(b.Context(), change, plain))) })
-		read = append(read, func() { harness.Check(b, assert.Err(c.Load(b.Context(), allOf(aKey), stored))) })
+		stored := assert.Must[tables.Properties](b)(c.Store(b.Context(), change, plain))
+		write = append(write, func() { assert.Check(b, assert.Err(c.Store(b.Context(), change, plain))) })
+		read = append(read, func() { assert.Check(b, assert.Err(c.Load(b.Context(), allOf(aKey), stored))) })
 	}
 	b.Run("Encrypt", func(b *testing.B) { turns(b, write) })
 	b.Run("Decrypt", func(b *testing.B) { turns(b, read) })
@@ -156,7 +155,7 @@ func BenchmarkCopies(b *testing.B) {
 	w := worldOn(b, storagetest.Simulator(b, nil))
 	index := byName()
 	r := w.employees(b, "Employees", nil, index)
-	harness.Check(b, assert.Err(r.BulkNonAtomic(b.Context(), func(yield func(*employee, error) bool) {
+	assert.Check(b, assert.Err(r.BulkNonAtomic(b.Context(), func(yield func(*employee, error) bool) {
 		for i := range 1000 {
 			if !yield(june("Sales", i), nil) {
 				return
@@ -166,7 +165,7 @@ func BenchmarkCopies(b *testing.B) {
 	drain := func(seq func(func(*employee, error) bool)) {
 		n := 0
 		for _, err := range seq {
-			harness.Check(b, err)
+			assert.Check(b, err)
 			n++
 		}
 		if n != 1000 {
@@ -199,7 +198,7 @@ func BenchmarkStream(b *testing.B) {
 	b.Run("Open", func(b *testing.B) {
 		b.SetBytes(int64(len(plain)))
 		for b.Loop() {
-			harness.Check(b, assert.Err(opened(s, binding, c)))
+			assert.Check(b, assert.Err(opened(s, binding, c)))
 		}
 	})
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 )
 
 // TestCacheOfAVaultThatHangs: of many who wait while the vault runs into a deadline of its own, nobody asks it again.
@@ -45,13 +44,13 @@ func TestCacheForgetsWhatIsUnderWay(t *testing.T) {
 			return func(context.Context) (string, error) { time.Sleep(time.Second); return text, nil }
 		}
 		early := make(chan string)
-		go func() { early <- harness.Must[string](t)(c.Get(t.Context(), "k", fetch("old"))) }()
+		go func() { early <- assert.Must[string](t)(c.Get(t.Context(), "k", fetch("old"))) }()
 		synctest.Wait()
 		c.Forget("k")
-		if got := harness.Must[string](t)(c.Get(t.Context(), "k", fetch("new"))); got != "new" || <-early != "old" {
+		if got := assert.Must[string](t)(c.Get(t.Context(), "k", fetch("new"))); got != "new" || <-early != "old" {
 			t.Errorf("after it was forgotten: %q", got)
 		}
-		assert.Equal(t, harness.Must[string](t)(c.Get(t.Context(), "k", fetch("newest"))), "new", "what was fetched afterwards is not kept")
+		assert.Equal(t, assert.Must[string](t)(c.Get(t.Context(), "k", fetch("newest"))), "new", "what was fetched afterwards is not kept")
 	})
 }
 
@@ -60,11 +59,11 @@ func TestCacheHoldsNothingBeyondItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := encryption.NewCache(time.Minute)
 		fetch := func(context.Context) (string, error) { return "x", nil }
-		harness.Check(t, assert.Err(c.Get(t.Context(), "a", fetch)))
+		assert.Check(t, assert.Err(c.Get(t.Context(), "a", fetch)))
 		time.Sleep(30 * time.Second)
-		harness.Check(t, assert.Err(c.Get(t.Context(), "b", fetch)))
+		assert.Check(t, assert.Err(c.Get(t.Context(), "b", fetch)))
 		c.Forget("a")
-		harness.Check(t, assert.Err(c.Get(t.Context(), "a", fetch))) // cached again: the expiry of the first does not end it
+		assert.Check(t, assert.Err(c.Get(t.Context(), "a", fetch))) // cached again: the expiry of the first does not end it
 		for _, step := range []struct {
 			after time.Duration
 			want  int

@@ -89,8 +89,8 @@ type confidant struct {
 func TestErrorsHoldNoPlaintext(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
 	table := w.account.Table("Confidants")
-	harness.Check(t, table.Create(ctx))
-	r := harness.Must[*patterns.Repository[confidant]](t)(patterns.NewRepository(table, patterns.Schema[confidant]{
+	assert.Check(t, table.Create(ctx))
+	r := assert.Must[*patterns.Repository[confidant]](t)(patterns.NewRepository(table, patterns.Schema[confidant]{
 		Key: func(c *confidant) tables.Key { return tables.Key{Partition: "p", Row: c.ID} },
 	}, encryption.New[confidant]("encryption", w.registry, nil)))
 	a := loaderIn(t, w, "Confidants", &encryption.Options{Resolver: func(_, _, name string) bool { return name == "Listed" || name == "Spoken" }})
@@ -127,12 +127,12 @@ func TestCanaries(t *testing.T) {
 	x := w.lookups(t, "Employees", nil)
 	e, other := june("Sales", 1), june("Sales", 2)
 	e.Number, other.Number = canary, canary+"-2"
-	harness.Check(t, x.repo.Insert(ctx, e), x.repo.Insert(ctx, other))
+	assert.Check(t, x.repo.Insert(ctx, e), x.repo.Insert(ctx, other))
 	_, key := w.dataKey(t)
 	secrets := []string{canary, string(key), hex.EncodeToString(key), base64.StdEncoding.EncodeToString(key), strings.Trim(fmt.Sprint(key), "[]"), strings.Trim(fmt.Sprintf("%#v", key)[7:], "{}")}
 	rows, keys := intrude(t, w.s, "Employees"), intrude(t, w.s, w.keys.Name())
 	fresh := func(o *encryption.RegistryOptions) *patterns.Repository[employee] {
-		return harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, o), nil))
+		return assert.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, o), nil))
 	}
 	number := x.beacon.Part(tables.String(canary))
 	large, twin := june("Sales", 3), june("Works", 1)
@@ -151,7 +151,7 @@ func TestCanaries(t *testing.T) {
 	rows.put(t, employeeKey("Sales", 1), row)
 	errs["a row that was changed"] = assert.Err(x.repo.Get(ctx, employeeKey("Sales", 1)))
 	errs["an update of it"] = assert.Err(x.repo.Update(ctx, employeeKey("Sales", 1), func(*employee) error { return nil }))
-	found := harness.Must[[]patterns.Finding](t)(harness.Findings(ctx, x.repo.Verify, nil))
+	found := assert.Must[[]patterns.Finding](t)(harness.Findings(ctx, x.repo.Verify, nil))
 	for _, f := range found {
 		if f.Err != nil {
 			errs[fmt.Sprint("Verify of ", f.Entity)] = f.Err

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -15,13 +15,13 @@ func TestCommitment(t *testing.T) {
 	a := loader(t, nil)
 	var id encryption.DataKeyID
 	for info, err := range a.registry.DataKeys(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		id = info.ID
 	}
 	wrapped, _ := bag(t, a.keys, tables.Key{Partition: "datakeys", Row: "key_" + id.String()}).Get("Wrapped").Bytes()
-	key := harness.Must[[]byte](t)(a.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: encryption.AlgorithmA256KW, Bytes: wrapped}))
+	key := assert.Must[[]byte](t)(a.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: encryption.AlgorithmA256KW, Bytes: wrapped}))
 	value, seal, stream, err := encryption.Uncommitted(key, id, a.table, aKey, "A", tables.String("x"))
-	harness.Check(t, err)
+	assert.Check(t, err)
 	p := tables.Properties{{Name: "A", Value: tables.Binary(value)}}
 	_, err = a.Load(t.Context(), partOf(aKey), p)
 	refusedBy(t, err, "a value")

@@ -37,12 +37,12 @@ func newIndexes() indexes {
 
 func (w *world) indexed(t testing.TB, table string, x indexes) (*patterns.Repository[employee], *eventual.Queue) {
 	t.Helper()
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
-	harness.Check(t, queue.Create(t.Context()))
-	r := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	assert.Check(t, queue.Create(t.Context()))
+	r := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, encryption.New[employee]("encryption", w.registry, nil), x.name, x.lean, x.badge, x.badgeID))
-	harness.Check(t, r.Table().CreateIfMissing(t.Context()))
+	assert.Check(t, r.Table().CreateIfMissing(t.Context()))
 	return r, queue
 }
 
@@ -52,12 +52,12 @@ func TestCopies(t *testing.T) {
 	ctx, x := t.Context(), newIndexes()
 	r, _ := w.indexed(t, w.s.TableName(t), x)
 	wrote := june("Sales", 223)
-	harness.Check(t, r.Insert(ctx, wrote))
+	assert.Check(t, r.Insert(ctx, wrote))
 	for range 2 {
-		harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.badge.In("Sales").Get(ctx, compoundkey.Int(223, 6))), wrote))
+		assert.Check(t, sameEmployee(assert.Must[*employee](t)(x.badge.In("Sales").Get(ctx, compoundkey.Int(223, 6))), wrote))
 		found := 0
 		for e, err := range x.name.In("Sales").Range(ctx, compoundkey.All()) {
-			harness.Check(t, err, sameEmployee(e, wrote))
+			assert.Check(t, err, sameEmployee(e, wrote))
 			found++
 		}
 		assert.Equal(t, found, 1, "found by name")
@@ -69,17 +69,17 @@ func TestCopies(t *testing.T) {
 		if err != nil || number.Number != wrote.Number {
 			t.Errorf("the lean copy outside: %+v, %v", number, err)
 		}
-		harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.lean.In("Sales").GetFull(ctx, compoundkey.Int(223, 6))), wrote))
-		wrote = harness.Must[*employee](t)(x.name.In("Sales").Get(ctx, compoundkey.Tuple(compoundkey.String("June Jones"), compoundkey.Int(223, 6))))
+		assert.Check(t, sameEmployee(assert.Must[*employee](t)(x.lean.In("Sales").GetFull(ctx, compoundkey.Int(223, 6))), wrote))
+		wrote = assert.Must[*employee](t)(x.name.In("Sales").Get(ctx, compoundkey.Tuple(compoundkey.String("June Jones"), compoundkey.Int(223, 6))))
 		wrote.Salary++
-		harness.Check(t, r.Replace(ctx, wrote))
+		assert.Check(t, r.Replace(ctx, wrote))
 	}
 	for e, err := range r.Query().Partition("Sales").Select("Number").All(ctx) {
 		if err != nil || e.Number != wrote.Number || e.Salary != 0 {
 			t.Errorf("a projection: %+v, %v", e, err)
 		}
 	}
-	harness.Check(t, r.Delete(ctx, wrote))
+	assert.Check(t, r.Delete(ctx, wrote))
 }
 
 // TestVerifyAndRepair: a correct table has no discrepancies; a missing copy is written again with the ciphertext that the entity has.
@@ -88,17 +88,17 @@ func TestVerifyAndRepair(t *testing.T) {
 	ctx, x := t.Context(), newIndexes()
 	r, _ := w.indexed(t, w.s.TableName(t), x)
 	for id := range 5 {
-		harness.Check(t, r.Insert(ctx, june("Sales", id)))
+		assert.Check(t, r.Insert(ctx, june("Sales", id)))
 	}
 	o := &patterns.JobOptions{Lag: time.Millisecond}
 	assert.NoError(t, harness.Clean(ctx, r.Verify, o))
-	harness.Check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "lean_000003"}))
-	harness.Check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_Sales", Row: "000002"}))
-	all := harness.Must[[]patterns.Finding](t)(harness.Findings(lease.Waive(ctx, lease.Terms), r.Repair, o))
+	assert.Check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "lean_000003"}))
+	assert.Check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_Sales", Row: "000002"}))
+	all := assert.Must[[]patterns.Finding](t)(harness.Findings(lease.Waive(ctx, lease.Terms), r.Repair, o))
 	assert.Equal(t, len(all), 2, "repaired")
 	assert.NoError(t, harness.Clean(ctx, r.Verify, o), "after the repair")
-	harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.badge.In("Sales").Get(ctx, compoundkey.Int(2, 6))), june("Sales", 2)))
-	harness.Check(t, assert.Err(x.lean.In("Sales").Get(ctx, compoundkey.Int(3, 6))))
+	assert.Check(t, sameEmployee(assert.Must[*employee](t)(x.badge.In("Sales").Get(ctx, compoundkey.Int(2, 6))), june("Sales", 2)))
+	assert.Check(t, assert.Err(x.lean.In("Sales").Get(ctx, compoundkey.Int(3, 6))))
 }
 
 // TestOtherWrites: bulk, transactions of the caller's own, Upsert, Update and unconditional writes encrypt as well.
@@ -113,24 +113,24 @@ func TestOtherWrites(t *testing.T) {
 			}
 		}
 	}, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	assert.Equal(t, p.Written, 20, "%+v", p)
 	x := r.Table().NewTransaction()
 	r.StageInsert(x, june("Sales", 20))
-	harness.Check(t, assert.Err(x.Commit(ctx)))
+	assert.Check(t, assert.Err(x.Commit(ctx)))
 	upserted := june("Sales", 21)
-	harness.Check(t, r.Upsert(ctx, upserted), r.Upsert(ctx, june("Sales", 0)), r.ReplaceUnconditional(ctx, june("Sales", 1)))
-	harness.Must[*employee](t)(r.Update(ctx, employeeKey("Sales", 2), func(e *employee) error { e.Grade++; return nil }))
+	assert.Check(t, r.Upsert(ctx, upserted), r.Upsert(ctx, june("Sales", 0)), r.ReplaceUnconditional(ctx, june("Sales", 1)))
+	assert.Must[*employee](t)(r.Update(ctx, employeeKey("Sales", 2), func(e *employee) error { e.Grade++; return nil }))
 	n := 0
 	for e, err := range r.Query().Partition("Sales").All(ctx) {
 		want := june("Sales", e.ID)
 		if e.ID == 2 {
 			want.Grade++
 		}
-		harness.Check(t, err, sameEmployee(e, want))
+		assert.Check(t, err, sameEmployee(e, want))
 		n++
 	}
-	uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
+	uses := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
 	for _, count := range uses {
 		if n != 22 || count != 22*2*9 {
 			t.Errorf("%d entities, %v", n, uses)
@@ -144,14 +144,14 @@ func TestMover(t *testing.T) {
 	ctx := t.Context()
 	current := w.employees(t, w.s.TableName(t), nil)
 	former := w.employees(t, w.s.TableName(t), nil)
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
-	harness.Check(t, queue.Create(ctx), current.Insert(ctx, june("Sales", 1)))
-	mover := harness.Must[*archive.Mover[employee]](t)(archive.New(queue, "archive", current, archive.ToRepository(former, func(e *employee) { e.Department = "Left" }), nil))
-	e := harness.Must[*employee](t)(current.Get(ctx, employeeKey("Sales", 1)))
-	harness.Check(t, mover.Move(ctx, e))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
-	harness.Check(t, assert.Err(worker.Drain(ctx)))
-	harness.Check(t, sameEmployee(harness.Must[*employee](t)(former.Get(ctx, employeeKey("Left", 1))), june("Left", 1)))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	assert.Check(t, queue.Create(ctx), current.Insert(ctx, june("Sales", 1)))
+	mover := assert.Must[*archive.Mover[employee]](t)(archive.New(queue, "archive", current, archive.ToRepository(former, func(e *employee) { e.Department = "Left" }), nil))
+	e := assert.Must[*employee](t)(current.Get(ctx, employeeKey("Sales", 1)))
+	assert.Check(t, mover.Move(ctx, e))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
+	assert.Check(t, assert.Err(worker.Drain(ctx)))
+	assert.Check(t, sameEmployee(assert.Must[*employee](t)(former.Get(ctx, employeeKey("Left", 1))), june("Left", 1)))
 	assert.ErrorIs(t, assert.Err(current.Get(ctx, employeeKey("Sales", 1))), tables.ErrNotFound, "it is still in its old place")
 }
 
@@ -160,11 +160,11 @@ func TestMover(t *testing.T) {
 func TestMoverCoversWhatIsProtected(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
-	harness.Check(t, queue.Create(ctx))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	assert.Check(t, queue.Create(ctx))
 	table := func() *tables.Table {
 		made := w.account.Table(w.s.TableName(t))
-		harness.Check(t, made.Create(ctx))
+		assert.Check(t, made.Create(ctx))
 		return made
 	}
 	only := func(names string) func(string, string, string) bool {
@@ -185,19 +185,19 @@ func TestMoverCoversWhatIsProtected(t *testing.T) {
 		key := tables.Key{Partition: "p", Row: "1"}
 		former := anythings(t, table(), w.registry, &c.o)
 		e := &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.String(canary), "S": tables.String("x"), "P": tables.String("y")}}
-		harness.Check(t, source.Insert(ctx, e))
-		mover := harness.Must[*archive.Mover[anything]](t)(archive.New(queue, "archive "+what, source, archive.ToRepository(former, func(e *anything) { e.PartitionKey = "archived" }), nil))
+		assert.Check(t, source.Insert(ctx, e))
+		mover := assert.Must[*archive.Mover[anything]](t)(archive.New(queue, "archive "+what, source, archive.ToRepository(former, func(e *anything) { e.PartitionKey = "archived" }), nil))
 		err := mover.Move(ctx, e)
-		harness.Check(t, assert.Err(harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx)))
+		assert.Check(t, assert.Err(assert.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx)))
 		_, moved := former.Get(ctx, tables.Key{Partition: "archived", Row: "1"})
 		if c.refused == "" {
-			harness.Check(t, err, moved)
+			assert.Check(t, err, moved)
 			continue
 		}
 		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), c.refused) || !errors.Is(moved, tables.ErrNotFound) {
 			t.Errorf("%s: %v; in the destination: %v", what, err, moved)
 		}
-		harness.Check(t, assert.Err(source.Get(ctx, key)), source.DeleteUnconditional(ctx, key))
+		assert.Check(t, assert.Err(source.Get(ctx, key)), source.DeleteUnconditional(ctx, key))
 	}
 }
 
@@ -206,14 +206,14 @@ func TestRequestCounts(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	table := w.account.Table(w.s.TableName(t))
-	harness.Check(t, table.Create(ctx))
+	assert.Check(t, table.Create(ctx))
 	counted, counter := harness.CountedService(w.s)
 	account, vault := open(t, counted), &counting{KeyWrapper: w.wrapper}
-	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
-	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), registry, nil))
+	registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
+	r := assert.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), registry, nil))
 	cost := func(want, unwrapped int, what string, errs ...error) {
 		t.Helper()
-		harness.Check(t, errs...)
+		assert.Check(t, errs...)
 		if got, asked := counter.Count(), int(vault.unwrapped.Load()); got != want || asked != unwrapped {
 			t.Errorf("%s: %d requests and %d to unwrap, want %d and %d", what, got, asked, want, unwrapped)
 		}
@@ -224,8 +224,8 @@ func TestRequestCounts(t *testing.T) {
 	cost(3, 1, "the first Insert", r.Insert(ctx, e))
 	cost(1, 0, "Replace", r.Replace(ctx, e))
 	cost(1, 0, "Get", assert.Err(r.Get(ctx, employeeKey("Sales", 1))))
-	fresh := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
-	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), fresh, nil))
+	fresh := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
+	reader := assert.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), fresh, nil))
 	cost(2, 1, "the first Get", assert.Err(reader.Get(ctx, employeeKey("Sales", 1))))
 	cost(3, 1, "CreateDataKey", assert.Err(registry.CreateDataKey(ctx))) // and 1 to wrap
 	p, err := encryption.Reencrypt(ctx, r, nil)

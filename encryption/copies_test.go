@@ -27,15 +27,15 @@ type intruder struct{ client *aztables.Client }
 
 func intrude(t testing.TB, s *storagetest.Service, table string) intruder {
 	t.Helper()
-	service := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(s.ConnectionString, &aztables.ClientOptions{ClientOptions: s.ClientOptions}))
+	service := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(s.ConnectionString, &aztables.ClientOptions{ClientOptions: s.ClientOptions}))
 	return intruder{service.NewClient(table)}
 }
 
 func (i intruder) read(t testing.TB, key tables.Key) map[string]any {
 	t.Helper()
-	answer := harness.Must[aztables.GetEntityResponse](t)(i.client.GetEntity(t.Context(), key.Partition, key.Row, nil))
+	answer := assert.Must[aztables.GetEntityResponse](t)(i.client.GetEntity(t.Context(), key.Partition, key.Row, nil))
 	row := map[string]any{}
-	harness.Check(t, json.Unmarshal(answer.Value, &row))
+	assert.Check(t, json.Unmarshal(answer.Value, &row))
 	for name := range row {
 		if strings.HasPrefix(name, "odata.") || strings.HasPrefix(name, "Timestamp") {
 			delete(row, name)
@@ -48,8 +48,8 @@ func (i intruder) read(t testing.TB, key tables.Key) map[string]any {
 func (i intruder) put(t testing.TB, key tables.Key, row map[string]any) {
 	t.Helper()
 	row["PartitionKey"], row["RowKey"] = key.Partition, key.Row
-	text := harness.Must[[]byte](t)(json.Marshal(row))
-	harness.Check(t, assert.Err(i.client.UpsertEntity(t.Context(), text, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})))
+	text := assert.Must[[]byte](t)(json.Marshal(row))
+	assert.Check(t, assert.Err(i.client.UpsertEntity(t.Context(), text, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})))
 }
 
 func (i intruder) copy(t testing.TB, from, to tables.Key) {
@@ -70,28 +70,28 @@ func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *look
 	t.Helper()
 	x := &lookups{}
 	if err := w.registry.CreateBeacon(t.Context(), "number"); !errors.Is(err, tables.ErrExists) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
-	x.beacon = harness.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	x.beacon = assert.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
 	key := func(e *employee) compoundkey.Part { return x.beacon.Part(tables.String(e.Number)) }
 	x.near, x.nearLean = intrapartition.NewIndex("near", key, nil), intrapartition.NewIndex("nearlean", key, &intrapartition.Options{Project: []string{"Salary"}})
 	x.far, x.farLean = interpartition.NewIndex("far", key, &interpartition.Options[employee]{ByPartition: true, Unique: true}), interpartition.NewIndex("farlean", key, &interpartition.Options[employee]{ByPartition: true, Unique: true, Project: []string{"Salary"}})
 	x.list = indexentities.NewInPartition("list", key)
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
-	harness.Check(t, queue.Create(t.Context()))
-	x.repo = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	assert.Check(t, queue.Create(t.Context()))
+	x.repo = assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, encryption.New[employee]("encryption", w.registry, o), x.near, x.nearLean, x.far, x.farLean, x.list))
-	harness.Check(t, x.repo.Table().CreateIfMissing(t.Context()))
+	assert.Check(t, x.repo.Table().CreateIfMissing(t.Context()))
 	return x
 }
 
 // row is where an index has the copy of a value.
 func (x *lookups) row(t testing.TB, index, number string) tables.Key {
 	t.Helper()
-	key := tables.Key{Partition: "Sales", Row: harness.Must[string](t)(compoundkey.Encode(index, x.beacon.Part(tables.String(number))))}
+	key := tables.Key{Partition: "Sales", Row: assert.Must[string](t)(compoundkey.Encode(index, x.beacon.Part(tables.String(number))))}
 	if strings.HasPrefix(index, "far") {
-		key = tables.Key{Partition: index + "_Sales", Row: harness.Must[string](t)(compoundkey.Encode("", x.beacon.Part(tables.String(number))))}
+		key = tables.Key{Partition: index + "_Sales", Row: assert.Must[string](t)(compoundkey.Encode("", x.beacon.Part(tables.String(number))))}
 	}
 	return key
 }
@@ -139,7 +139,7 @@ func TestLookUpsAreNotRedirected(t *testing.T) {
 	x := at.lookups(t, table, nil)
 	a, b := june("Sales", 1), june("Sales", 2)
 	a.Number, b.Number, b.Salary = "A", "B", 1_000_000
-	harness.Check(t, x.repo.Insert(ctx, a), x.repo.Insert(ctx, b), assert.Err(x.repo.Get(ctx, employeeKey("Sales", 1))))
+	assert.Check(t, x.repo.Insert(ctx, a), x.repo.Insert(ctx, b), assert.Err(x.repo.Get(ctx, employeeKey("Sales", 1))))
 	for what, read := range x.reads(ctx, "A") {
 		counter.Reset()
 		e, err := read()
@@ -178,18 +178,18 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	w := worldOn(t, s)
 	ctx := t.Context()
 	for id := range 2 {
-		harness.Check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", id)))
+		assert.Check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", id)))
 	}
 	counted, counter := harness.CountedService(s)
 	account := open(t, counted)
 	lean := interpartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) },
 		&interpartition.Options[employee]{ByPartition: true, Unique: true, Project: []string{"Salary"}})
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
-	harness.Check(t, queue.Create(ctx))
-	r := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
+	assert.Check(t, queue.Create(ctx))
+	r := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, encryption.New[employee]("encryption", w.registry, nil), lean))
-	harness.Must[tables.Report](t)(r.Rebuild(ctx, nil))
+	assert.Must[tables.Report](t)(r.Rebuild(ctx, nil))
 	requests := func(when string, want int) {
 		t.Helper()
 		counter.Reset()
@@ -207,6 +207,6 @@ func TestCopiesThatProveNothing(t *testing.T) {
 		t.Errorf("a forged copy: %+v, %v", e, err)
 	}
 	rows.put(t, tables.Key{Partition: "lean_Sales", Row: "000001"}, intact)
-	harness.Check(t, assert.Err(r.Update(ctx, employeeKey("Sales", 1), func(*employee) error { return nil })))
+	assert.Check(t, assert.Err(r.Update(ctx, employeeKey("Sales", 1), func(*employee) error { return nil })))
 	requests("afterwards", 1)
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -29,7 +28,7 @@ func TestAttaching(t *testing.T) {
 	repository := func(e *encryption.Encryption[employee]) error {
 		return assert.Err(patterns.NewRepository(w.account.Table("Employees"), patterns.Schema[employee]{Key: func(*employee) tables.Key { return aKey }}, e))
 	}
-	harness.Check(t, repository(e))
+	assert.Check(t, repository(e))
 	if err := repository(e); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "belongs to") {
 		t.Errorf("a second repository: %v", err)
 	}
@@ -82,8 +81,8 @@ func TestVaultThatWrapsOtherwise(t *testing.T) {
 			r.SetResponse(http.StatusOK, azkeys.WrapKeyResponse{KeyOperationResult: result}, nil)
 			return r, e
 		}}
-		client := harness.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
-		w := harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
+		client := assert.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
+		w := assert.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
 		assert.ErrorIs(t, assert.Err(w.Wrap(t.Context(), make([]byte, 32))), tables.ErrGarbled, what)
 		if w.Holds(vaultKeyID+"/"+firstVersion, "RSA1_5") {
 			t.Error("it holds keys of an algorithm that nobody asked for")
@@ -114,16 +113,16 @@ func TestVaultKeyOfAES(t *testing.T) {
 			return r, e
 		},
 	}
-	client := harness.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
-	w := harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, &encryption.VaultOptions{Algorithm: encryption.AlgorithmA256KW}))
+	client := assert.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
+	w := assert.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, &encryption.VaultOptions{Algorithm: encryption.AlgorithmA256KW}))
 	key := []byte("0123456789abcdef0123456789abcdef")
-	wrapped := harness.Must[encryption.WrappedKey](t)(w.Wrap(t.Context(), key))
+	wrapped := assert.Must[encryption.WrappedKey](t)(w.Wrap(t.Context(), key))
 	if got, err := w.Unwrap(t.Context(), wrapped); err != nil || string(got) != string(key) || wrapped.Algorithm != encryption.AlgorithmA256KW {
 		t.Errorf("%q by %s, %v", got, wrapped.Algorithm, err)
 	}
 	wrapped.Bytes = flipped(wrapped.Bytes)
 	assert.ErrorIs(t, assert.Err(w.Unwrap(t.Context(), wrapped)), tables.ErrGarbled, "what was changed")
-	rsaKey := harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
+	rsaKey := assert.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
 	for algorithm, holds := range map[string][2]bool{encryption.AlgorithmA256KW: {true, false}, encryption.AlgorithmA192KW: {}, encryption.AlgorithmA128KW: {},
 		encryption.AlgorithmRSAOAEP: {false, true}, encryption.AlgorithmRSAOAEP256: {false, true}, "": {}} {
 		for i, key := range []encryption.VaultKey{w, rsaKey} {
@@ -156,17 +155,17 @@ func TestConcurrentNextKeys(t *testing.T) {
 		}
 	}
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		made--
 		if info.ID.IsZero() {
 			t.Error("a key without id")
 		}
 	}
 	assert.Equal(t, made, 0, "superfluous keys")
-	harness.Check(t, w.registry.Check(t.Context()))
+	assert.Check(t, w.registry.Check(t.Context()))
 	put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "datakeys", Row: "key_zz"}, Properties: tables.Properties{text("Algorithm", "none")}})
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if info.WrappedBy == "local" {
 			break // and a row of somebody else's is passed over
 		}
@@ -180,9 +179,9 @@ func TestReencryptMeetsTheEnd(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	r := w.employees(t, "Employees", nil)
 	for id := range 6 {
-		harness.Check(t, r.Insert(t.Context(), june([]string{"Sales", "Works"}[id/3], id)))
+		assert.Check(t, r.Insert(t.Context(), june([]string{"Sales", "Works"}[id/3], id)))
 	}
-	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+	assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	rewritten := 0
 	faulty, _ := w.s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
@@ -190,19 +189,19 @@ func TestReencryptMeetsTheEnd(t *testing.T) {
 			rewritten++
 			switch rewritten {
 			case 1: // is refused, and the others of its set are written without it
-				harness.Check(t, r.DeleteUnconditional(context.Background(), employeeKey("Sales", 1)))
+				assert.Check(t, r.DeleteUnconditional(context.Background(), employeeKey("Sales", 1)))
 			case 3:
 				cancel()
 			}
 		}
 		return nil
 	}))
-	struck := harness.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, faulty).Table("Employees"), w.registry, nil))
+	struck := assert.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, faulty).Table("Employees"), w.registry, nil))
 	p, err := encryption.Reencrypt(ctx, struck, &patterns.JobOptions{Concurrency: 1})
 	if !errors.Is(err, context.Canceled) || p.Failed != 0 || p.Written != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p := harness.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Written != 3 || p.Read != 5 {
+	if p := assert.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Written != 3 || p.Read != 5 {
 		t.Errorf("the next run: %+v", p)
 	}
 }

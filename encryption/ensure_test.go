@@ -16,7 +16,7 @@ import (
 func keysOf(t testing.TB, r *encryption.Registry) (n int) {
 	t.Helper()
 	for _, err := range r.DataKeys(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		n++
 	}
 	return n
@@ -32,19 +32,19 @@ func TestStoreCreatesTheFirstDataKey(t *testing.T) {
 	var registries [processes]*encryption.Registry
 	var people [processes]*patterns.Repository[employee]
 	for i := range processes {
-		store := harness.Must[*patterns.Store](t)(patterns.NewStore(open(t, s), "people", nil))
-		registries[i] = harness.Must[*encryption.Registry](t)(encryption.NewRegistry(store.Table(keys), localKey(t, "local", 1), nil))
-		people[i] = harness.Must[*patterns.Repository[employee]](t)(employeesOf(store.Table(table), registries[i], nil))
+		store := assert.Must[*patterns.Store](t)(patterns.NewStore(open(t, s), "people", nil))
+		registries[i] = assert.Must[*encryption.Registry](t)(encryption.NewRegistry(store.Table(keys), localKey(t, "local", 1), nil))
+		people[i] = assert.Must[*patterns.Repository[employee]](t)(employeesOf(store.Table(table), registries[i], nil))
 		go func() { failures <- store.Create(t.Context()) }()
 	}
 	for range processes {
-		harness.Check(t, <-failures)
+		assert.Check(t, <-failures)
 	}
 	for i, r := range people {
-		harness.Check(t, r.Insert(t.Context(), june("Sales", i)))
-		harness.Must[*employee](t)(people[0].Get(t.Context(), employeeKey("Sales", i)))
+		assert.Check(t, r.Insert(t.Context(), june("Sales", i)))
+		assert.Must[*employee](t)(people[0].Get(t.Context(), employeeKey("Sales", i)))
 	}
-	harness.Check(t, registries[0].EnsureDataKey(t.Context()))
+	assert.Check(t, registries[0].EnsureDataKey(t.Context()))
 	assert.Equal(t, keysOf(t, registries[0]), 1, "data keys")
 }
 
@@ -52,21 +52,21 @@ func TestStoreCreatesTheFirstDataKey(t *testing.T) {
 func TestEnsureDataKey(t *testing.T) {
 	w := newWorld(t)
 	counted, counter := harness.CountedService(w.s)
-	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(open(t, counted).Table(w.keys.Name()), w.wrapper, nil))
-	if harness.Check(t, registry.EnsureDataKey(t.Context())); counter.Count() != 1 {
+	registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(open(t, counted).Table(w.keys.Name()), w.wrapper, nil))
+	if assert.Check(t, registry.EnsureDataKey(t.Context())); counter.Count() != 1 {
 		t.Errorf("%d requests", counter.Count())
 	}
 	current := bag(t, w.keys, tables.Key{Partition: "datakeys", Row: "current"})
 	current.Set("DataKey", tables.String("none"))
-	harness.Check(t, w.keys.Entities().ReplaceUnconditional(t.Context(), current))
+	assert.Check(t, w.keys.Entities().ReplaceUnconditional(t.Context(), current))
 	if err := registry.EnsureDataKey(t.Context()); tables.KindOf(err) != tables.ErrGarbled || !strings.Contains(err.Error(), "CreateDataKey") {
 		t.Errorf("a row that names no key: %v", err)
 	}
 	assert.Equal(t, keysOf(t, registry), 1, "data keys")
 	empty := w.account.Table(w.s.TableName(t))
-	harness.Check(t, empty.Create(t.Context()))
-	pinned := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(empty, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{{1}}}))
-	if harness.Check(t, pinned.EnsureDataKey(t.Context())); harness.CountRows(t, empty) != 0 {
+	assert.Check(t, empty.Create(t.Context()))
+	pinned := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(empty, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{{1}}}))
+	if assert.Check(t, pinned.EnsureDataKey(t.Context())); harness.CountRows(t, empty) != 0 {
 		t.Error("a key was created that the program does not trust")
 	}
 }

@@ -25,9 +25,9 @@ func TestRoundTrip(t *testing.T) {
 	w := newWorld(t)
 	r := w.employees(t, w.s.TableName(t), nil)
 	wrote := june("Sales", 223)
-	harness.Check(t, r.Insert(t.Context(), wrote))
-	read := harness.Must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
-	harness.Check(t, sameEmployee(read, wrote))
+	assert.Check(t, r.Insert(t.Context(), wrote))
+	read := assert.Must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
+	assert.Check(t, sameEmployee(read, wrote))
 
 	stored := bag(t, r.Table(), employeeKey("Sales", 223))
 	for _, name := range []string{"Number", "Salary", "Grade", "Rating", "Born", "Photo", "Abroad", "Badge", encryption.SealProperty} {
@@ -41,9 +41,9 @@ func TestRoundTrip(t *testing.T) {
 	}
 	phone := "+1"
 	read.Phone, read.Number = &phone, ""
-	harness.Check(t, r.Replace(t.Context(), read))
-	again := harness.Must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
-	harness.Check(t, sameEmployee(again, &employee{Department: "Sales", ID: 223, Name: read.Name, Salary: read.Salary, Grade: read.Grade, Rating: read.Rating,
+	assert.Check(t, r.Replace(t.Context(), read))
+	again := assert.Must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
+	assert.Check(t, sameEmployee(again, &employee{Department: "Sales", ID: 223, Name: read.Name, Salary: read.Salary, Grade: read.Grade, Rating: read.Rating,
 		Born: read.Born, Photo: read.Photo, Abroad: read.Abroad, Badge: read.Badge, Phone: again.Phone}))
 	if again.Phone == nil || *again.Phone != phone {
 		t.Error("a property that came with the second write is not there")
@@ -59,7 +59,7 @@ type anything struct {
 
 func anythings(t testing.TB, table *tables.Table, registry *encryption.Registry, o *encryption.Options) *patterns.Repository[anything] {
 	t.Helper()
-	return harness.Must[*patterns.Repository[anything]](t)(patterns.NewRepository(table, patterns.Schema[anything]{
+	return assert.Must[*patterns.Repository[anything]](t)(patterns.NewRepository(table, patterns.Schema[anything]{
 		Key: func(a *anything) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
 	}, encryption.New[anything]("encryption", registry, o)))
 }
@@ -68,14 +68,14 @@ func anythings(t testing.TB, table *tables.Table, registry *encryption.Registry,
 func TestResolver(t *testing.T) {
 	w := newWorld(t)
 	table := w.account.Table(w.s.TableName(t))
-	harness.Check(t, table.Create(t.Context()))
+	assert.Check(t, table.Create(t.Context()))
 	r := anythings(t, table, w.registry, &encryption.Options{Plain: []string{"City"}, Resolver: func(partition, row, property string) bool {
 		return partition == "Secret" && (row == "all" || strings.HasPrefix(property, "S"))
 	}})
 	for _, key := range []tables.Key{{Partition: "Secret", Row: "all"}, {Partition: "Secret", Row: "some"}, {Partition: "Open", Row: "all"}} {
 		wrote := &anything{PartitionKey: key.Partition, RowKey: key.Row, Rest: map[string]tables.Value{
 			"S1": tables.String("x"), "S2": tables.Int32(-7), "P": tables.Double(math.Inf(-1)), "City": tables.String("Seattle")}}
-		harness.Check(t, r.Insert(t.Context(), wrote))
+		assert.Check(t, r.Insert(t.Context(), wrote))
 		stored := bag(t, table, key)
 		for name, value := range wrote.Rest {
 			want := key.Partition == "Secret" && name != "City" && (key.Row == "all" || name != "P")
@@ -84,7 +84,7 @@ func TestResolver(t *testing.T) {
 		// One that would choose nothing reads it all the same.
 		reader := anythings(t, table, w.registry, &encryption.Options{Resolver: func(string, string, string) bool { return false }})
 		for _, by := range []*patterns.Repository[anything]{r, reader} {
-			read := harness.Must[*anything](t)(by.Get(t.Context(), key))
+			read := assert.Must[*anything](t)(by.Get(t.Context(), key))
 			for name, value := range wrote.Rest {
 				if read.Rest[name] != value || len(read.Rest) != len(wrote.Rest) {
 					t.Errorf("%v: read %d properties, %s is %#v", key, len(read.Rest), name, read.Rest[name])
@@ -132,10 +132,10 @@ func TestPadding(t *testing.T) {
 	padded := loader(t, &encryption.Options{Padding: 64})
 	sizes := map[int]bool{}
 	for n := range 63 {
-		stored := harness.Must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
+		stored := assert.Must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
 		b, _ := stored.Get("A").Bytes()
 		sizes[len(b)] = true
-		read := harness.Must[tables.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))
+		read := assert.Must[tables.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))
 		if s, _ := read.Get("A").Text(); len(s) != n {
 			t.Errorf("%d characters came back as %d", n, len(s))
 		}
@@ -154,9 +154,9 @@ func TestRefusals(t *testing.T) {
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
 	e := june("Sales", 1)
-	harness.Check(t, r.Insert(ctx, e))
+	assert.Check(t, r.Insert(ctx, e))
 	counted, counter := harness.CountedService(w.s)
-	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, counted).Table(r.Table().Name()), w.registry, nil))
+	r = assert.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, counted).Table(r.Table().Name()), w.registry, nil))
 	if err := r.Merge(ctx, e, "Name"); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Replace") {
 		t.Errorf("a merge: %v", err)
 	}
@@ -188,13 +188,13 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("value %d: %v", i, err)
 		}
 		if c.fits {
-			if got := harness.Must[*anything](t)(rest.Get(ctx, tables.Key{Row: fmt.Sprint("size", i)})); got.Rest["S"] != c.value {
+			if got := assert.Must[*anything](t)(rest.Get(ctx, tables.Key{Row: fmt.Sprint("size", i)})); got.Rest["S"] != c.value {
 				t.Errorf("value %d is read as another", i)
 			}
 		}
 	}
-	empty := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, w.wrapper, &encryption.RegistryOptions{Name: "empty"}))
-	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), empty, nil))
+	empty := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, w.wrapper, &encryption.RegistryOptions{Name: "empty"}))
+	r = assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), empty, nil))
 	if err := r.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "EnsureDataKey") {
 		t.Errorf("an insert without any data key: %v", err)
 	}
@@ -205,9 +205,9 @@ func TestDryRun(t *testing.T) {
 	w := newWorld(t)
 	counted, counter := harness.CountedService(w.s)
 	account := open(t, counted)
-	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table("Nowhere"), w.wrapper, nil))
-	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Nowhere"), registry, nil))
-	x := harness.Must[*patterns.Explanation](t)(r.Explain(t.Context(), driver.ChangeInsert, june("Sales", 1)))
+	registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table("Nowhere"), w.wrapper, nil))
+	r := assert.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Nowhere"), registry, nil))
+	x := assert.Must[*patterns.Explanation](t)(r.Explain(t.Context(), driver.ChangeInsert, june("Sales", 1)))
 	if counter.Count() != 0 || len(x.Rows) != 1 {
 		t.Errorf("%d requests, %d rows", counter.Count(), len(x.Rows))
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -45,7 +44,7 @@ type golden struct {
 
 // goldenValues are the properties A to H of the golden row, one of each type.
 func goldenValues(t testing.TB) tables.Properties {
-	moment := harness.Must[tables.Value](t)(tables.DateTime(time.Date(1980, 2, 29, 12, 30, 0, 123_456_700, time.UTC)))
+	moment := assert.Must[tables.Value](t)(tables.DateTime(time.Date(1980, 2, 29, 12, 30, 0, 123_456_700, time.UTC)))
 	return tables.Properties{text("A", "078-05-1120 é€😀"), {Name: "B", Value: tables.Binary([]byte{0, 0x80, 0xff})}, {Name: "C", Value: tables.Boolean(true)},
 		{Name: "D", Value: tables.Int32(-2)}, {Name: "E", Value: tables.Int64(-1 << 60)}, {Name: "F", Value: tables.Double(-0.1)}, {Name: "G", Value: moment},
 		{Name: "H", Value: tables.GUID(uuid.MustParse("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"))}}
@@ -58,7 +57,7 @@ func goldenWorld(t testing.TB) *world {
 	w := worldOn(t, storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "contoso"}))
 	w.wrapper = localKey(t, "golden", 0x42)
 	w.keys = w.account.Table("GoldenKeys")
-	harness.Check(t, w.keys.Create(t.Context()))
+	assert.Check(t, w.keys.Create(t.Context()))
 	w.registry = w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden"})
 	return w
 }
@@ -80,7 +79,7 @@ func TestGolden(t *testing.T) {
 		writeGolden(t)
 	}
 	var g golden
-	harness.Check(t, json.Unmarshal(harness.Must[[]byte](t)(os.ReadFile(filepath.FromSlash(goldenFile))), &g))
+	assert.Check(t, json.Unmarshal(assert.Must[[]byte](t)(os.ReadFile(filepath.FromSlash(goldenFile))), &g))
 	w := goldenWorld(t)
 	for row, properties := range g.Registry {
 		var p tables.Properties
@@ -89,14 +88,14 @@ func TestGolden(t *testing.T) {
 			case "Wrapped", "Check":
 				p.Set(name, tables.Binary(unhex(t, value)))
 			case "Created", "Since":
-				p.Set(name, harness.Must[tables.Value](t)(tables.DateTime(harness.Must[time.Time](t)(time.Parse(time.RFC3339Nano, value)))))
+				p.Set(name, assert.Must[tables.Value](t)(tables.DateTime(assert.Must[time.Time](t)(time.Parse(time.RFC3339Nano, value)))))
 			default:
 				p.Set(name, tables.String(value))
 			}
 		}
 		put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "golden", Row: row}, Properties: p})
 	}
-	harness.Check(t, w.registry.Check(t.Context()))
+	assert.Check(t, w.registry.Check(t.Context()))
 	a := goldenLoader(t, w, &g)
 	var p tables.Properties
 	for name, value := range g.Row {
@@ -107,7 +106,7 @@ func TestGolden(t *testing.T) {
 		p.Set(name, tables.String(value))
 		want = append(want, text(name, value))
 	}
-	read := harness.Must[tables.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
+	read := assert.Must[tables.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
 	for _, at := range g.Copies {
 		if proven, err := a.Authentication.ProvesCopy(t.Context(), allOf(g.Key), a.table, at, p); !proven || err != nil {
 			t.Errorf("a copy in %v: %v, %v", at, proven, err)
@@ -118,13 +117,13 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s is read as %#v, was %#v", property.Name, read.Get(property.Name), property.Value)
 		}
 	}
-	beacon := harness.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
-	assert.Equal(t, harness.Must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120")))), g.Beacon, "the beacon")
+	beacon := assert.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	assert.Equal(t, assert.Must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120")))), g.Beacon, "the beacon")
 	plain, err := opened(streamOf(t, w.registry, g.Scope), []byte(g.Binding), unhex(t, g.Stream))
 	if err != nil || string(plain) != g.Plain {
 		t.Errorf("the stream is %q, %v", plain, err)
 	}
-	for _, property := range harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: aKey, Entity: &anything{}}, want)) {
+	for _, property := range assert.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: aKey, Entity: &anything{}}, want)) {
 		if b, binary := property.Value.Bytes(); binary {
 			if before := unhex(t, g.Row[property.Name]); len(b) != len(before) || !bytes.Equal(b[:24], before[:24]) {
 				t.Errorf("%s is written in %d bytes that begin with %x, was written in %d that begin with %x", property.Name, len(b), b[:24], len(before), before[:24])
@@ -146,13 +145,13 @@ func writeGolden(t *testing.T) {
 		return
 	}
 	w := goldenWorld(t)
-	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
-	harness.Check(t, w.registry.CreateBeacon(t.Context(), "number"))
+	assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+	assert.Check(t, w.registry.CreateBeacon(t.Context(), "number"))
 	g := golden{Registry: map[string]map[string]string{}, Scope: "contoso", Table: "employees", Key: aKey, Padding: 16, Row: map[string]string{}, Binding: "photos/1", Plain: goldenPlain,
 		Signed: map[string]string{"EntityType": "Employee@3", "Name": "June Jones"}, Context: map[string]string{"tenant": "contoso", "region": "west"},
-		Copies: []tables.Key{{Partition: aKey.Partition, Row: harness.Must[string](t)(compoundkey.Encode("name", compoundkey.String("June Jones")))}}}
+		Copies: []tables.Key{{Partition: aKey.Partition, Row: assert.Must[string](t)(compoundkey.Encode("name", compoundkey.String("June Jones")))}}}
 	for row, err := range w.keys.Entities().Query().Partition("golden").All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		texts := map[string]string{}
 		for _, p := range row.Properties {
 			switch v := p.Value.Any().(type) {
@@ -171,17 +170,17 @@ func writeGolden(t *testing.T) {
 	for name, value := range g.Signed {
 		plain = append(plain, text(name, value))
 	}
-	for _, p := range harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: aKey, Entity: &anything{}}, plain)) {
+	for _, p := range assert.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: aKey, Entity: &anything{}}, plain)) {
 		if b, binary := p.Value.Bytes(); binary {
 			g.Row[p.Name] = hex.EncodeToString(b)
 		}
 	}
-	beacon := harness.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
-	g.Beacon = harness.Must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120"))))
+	beacon := assert.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	g.Beacon = assert.Must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120"))))
 	s := streamOf(t, w.registry, g.Scope)
 	var b bytes.Buffer
-	_, err := b.ReadFrom(harness.Must[io.Reader](t)(s.Seal(t.Context(), []byte(g.Binding), bytes.NewReader([]byte(goldenPlain)))))
-	harness.Check(t, err, os.MkdirAll(filepath.Dir(goldenFile), 0o755))
+	_, err := b.ReadFrom(assert.Must[io.Reader](t)(s.Seal(t.Context(), []byte(g.Binding), bytes.NewReader([]byte(goldenPlain)))))
+	assert.Check(t, err, os.MkdirAll(filepath.Dir(goldenFile), 0o755))
 	g.Stream = hex.EncodeToString(b.Bytes())
-	harness.Check(t, os.WriteFile(goldenFile, append(harness.Must[[]byte](t)(json.MarshalIndent(g, "", "  ")), '\n'), 0o644))
+	assert.Check(t, os.WriteFile(goldenFile, append(assert.Must[[]byte](t)(json.MarshalIndent(g, "", "  ")), '\n'), 0o644))
 }

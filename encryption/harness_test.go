@@ -12,7 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -62,33 +62,33 @@ func worldOn(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w := &world{s: s, account: open(t, s), wrapper: localKey(t, "local", 1)}
 	w.keys = w.account.Table(s.TableName(t))
-	harness.Check(t, w.keys.Create(t.Context()))
+	assert.Check(t, w.keys.Create(t.Context()))
 	w.registry = w.open(t, w.wrapper, nil)
-	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+	assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
 	return w
 }
 
 func open(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	return assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func localKey(t testing.TB, id string, seed byte) encryption.LocalKey {
 	t.Helper()
-	return harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey(id, bytes.Repeat([]byte{seed}, 32)))
+	return assert.Must[encryption.LocalKey](t)(encryption.NewLocalKey(id, bytes.Repeat([]byte{seed}, 32)))
 }
 
 // open opens the registry as another process would.
 func (w *world) open(t testing.TB, wrapper encryption.KeyWrapper, o *encryption.RegistryOptions) *encryption.Registry {
 	t.Helper()
-	return harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, wrapper, o))
+	return assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, wrapper, o))
 }
 
 // employees opens a table of employees, which is made if its name is new.
 func (w *world) employees(t testing.TB, table string, o *encryption.Options, others ...patterns.Pattern[employee]) *patterns.Repository[employee] {
 	t.Helper()
-	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table(table), w.registry, o, others...))
-	harness.Check(t, r.Table().CreateIfMissing(t.Context()))
+	r := assert.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table(table), w.registry, o, others...))
+	assert.Check(t, r.Table().CreateIfMissing(t.Context()))
 	return r
 }
 
@@ -101,14 +101,14 @@ func employeesOf(table *tables.Table, registry *encryption.Registry, o *encrypti
 // bags are the rows of a table as they are stored.
 func bag(t testing.TB, table *tables.Table, key tables.Key) *tables.Entity {
 	t.Helper()
-	return harness.Must[*tables.Entity](t)(table.Entities().Get(t.Context(), key))
+	return assert.Must[*tables.Entity](t)(table.Entities().Get(t.Context(), key))
 }
 
 // put stores a row behind the library's back.
 func put(t testing.TB, table *tables.Table, e *tables.Entity) {
 	t.Helper()
 	plain := &tables.Entity{Key: e.Key, Properties: e.Properties}
-	harness.Check(t, table.Entities().Upsert(t.Context(), plain))
+	assert.Check(t, table.Entities().Upsert(t.Context(), plain))
 }
 
 // refusedBy checks that an error is the one error, and returns its text.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -47,7 +46,7 @@ func flipped(b []byte) []byte {
 func TestRewrapLosesNoKey(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	r := w.employees(t, "Employees", nil)
-	harness.Check(t, r.Insert(t.Context(), june("Sales", 1)))
+	assert.Check(t, r.Insert(t.Context(), june("Sales", 1)))
 	next := localKey(t, "next", 2)
 	down := &counting{KeyWrapper: next}
 	down.fail.Store(true)
@@ -59,7 +58,7 @@ func TestRewrapLosesNoKey(t *testing.T) {
 		if n != 0 || err == nil {
 			t.Errorf("%s: %d keys were replaced, %v", what, n, err)
 		}
-		harness.Check(t, w.open(t, w.wrapper, nil).Check(t.Context()))
+		assert.Check(t, w.open(t, w.wrapper, nil).Check(t.Context()))
 	}
 }
 
@@ -79,22 +78,22 @@ func TestConcurrentRewraps(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	next := localKey(t, "next", 2)
 	concurrent := w.open(t, encryption.NewChain(next, w.wrapper), nil)
-	slow := w.open(t, encryption.NewChain(meddling{next, func() { harness.Check(t, assert.Err(concurrent.Rewrap(t.Context()))) }}, w.wrapper), nil)
+	slow := w.open(t, encryption.NewChain(meddling{next, func() { assert.Check(t, assert.Err(concurrent.Rewrap(t.Context()))) }}, w.wrapper), nil)
 	if n, err := slow.Rewrap(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d keys, %v", n, err)
 	}
-	harness.Check(t, w.open(t, next, nil).Check(t.Context()))
+	assert.Check(t, w.open(t, next, nil).Check(t.Context()))
 }
 
 // TestVaultThatAnswersWrong: a wrong key is no mark of anything but a wrong key, whatever its length.
 func TestVaultThatAnswersWrong(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	r := w.employees(t, "Employees", nil)
-	harness.Check(t, r.Insert(t.Context(), june("Sales", 1)))
+	assert.Check(t, r.Insert(t.Context(), june("Sales", 1)))
 	for what, change := range map[string]func([]byte) []byte{"another key": flipped, "none": func([]byte) []byte { return nil }, "half": func(b []byte) []byte { return b[:16] },
 		"more": func(b []byte) []byte { return append(b, 0) }} {
 		wrong := w.open(t, badWrapper{KeyWrapper: w.wrapper, unwrapped: change}, nil)
-		reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), wrong, nil))
+		reader := assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), wrong, nil))
 		_, err := reader.Get(t.Context(), employeeKey("Sales", 1))
 		refusedBy(t, err, what)
 		assert.ErrorIs(t, reader.Insert(t.Context(), june("Sales", 2)), tables.ErrWiring, "%s: a write", what)
@@ -108,7 +107,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 	for _, byTags := range []bool{false, true} {
 		w := worldOn(t, storagetest.Simulator(t, nil))
 		table := w.account.Table("Rest")
-		harness.Check(t, table.Create(t.Context()))
+		assert.Check(t, table.Create(t.Context()))
 		choose := func(names string) *encryption.Options {
 			return &encryption.Options{Resolver: func(_, _, property string) bool { return strings.Contains(names, property) }}
 		}
@@ -118,7 +117,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 			for _, name := range rest {
 				properties[string(name)] = tables.String("x")
 			}
-			harness.Check(t, before.Insert(t.Context(), &anything{PartitionKey: "Sales", RowKey: row, Rest: properties}))
+			assert.Check(t, before.Insert(t.Context(), &anything{PartitionKey: "Sales", RowKey: row, Rest: properties}))
 		}
 		o := choose("AB")
 		o.AcceptPlaintext = true
@@ -132,7 +131,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 				B                    string                  `encrypt:"true" table:"B,omitempty"`
 				Rest                 map[string]tables.Value `table:",rest"`
 			}
-			of := harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, patterns.Schema[tagged]{
+			of := assert.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, patterns.Schema[tagged]{
 				Key: func(a *tagged) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
 			}, encryption.New[tagged]("encryption", w.registry, &encryption.Options{AcceptPlaintext: true})))
 			p, err := encryption.Reencrypt(t.Context(), of, nil)
@@ -146,9 +145,9 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 			}
 		}
 		for _, row := range []string{"1", "2", "3"} {
-			harness.Check(t, assert.Err(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), assert.Err(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
+			assert.Check(t, assert.Err(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), assert.Err(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
 		}
-		if p := harness.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Written != 0 {
+		if p := assert.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Written != 0 {
 			t.Errorf("again: %+v", p)
 		}
 	}
@@ -159,9 +158,9 @@ func TestRegistryThatWasDamaged(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
 	r := w.employees(t, "Employees", nil)
-	harness.Check(t, r.Insert(ctx, june("Sales", 1)))
+	assert.Check(t, r.Insert(ctx, june("Sales", 1)))
 	writer := func() *patterns.Repository[employee] {
-		return harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
+		return assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
 	}
 	current := bag(t, w.keys, tables.Key{Partition: "datakeys", Row: "current"})
 	for what, id := range map[string]string{"no id": "xyz", "half an id": "00112233", "a key that is not there": strings.Repeat("0", 32)} {
@@ -169,11 +168,11 @@ func TestRegistryThatWasDamaged(t *testing.T) {
 		if err := writer().Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
-		harness.Check(t, assert.Err(writer().Get(ctx, employeeKey("Sales", 1))))
+		assert.Check(t, assert.Err(writer().Get(ctx, employeeKey("Sales", 1))))
 		assert.Error(t, w.registry.Check(ctx), "%s: Check finds nothing", what)
-		harness.Check(t, assert.Err(w.open(t, w.wrapper, nil).CreateDataKey(ctx)), w.registry.Check(ctx), assert.Err(writer().Get(ctx, employeeKey("Sales", 1))))
+		assert.Check(t, assert.Err(w.open(t, w.wrapper, nil).CreateDataKey(ctx)), w.registry.Check(ctx), assert.Err(writer().Get(ctx, employeeKey("Sales", 1))))
 	}
-	harness.Check(t, w.keys.Drop(ctx))
+	assert.Check(t, w.keys.Drop(ctx))
 	if _, err := writer().Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrMissingResource) || errors.Is(err, encryption.ErrNotAuthentic) {
 		t.Errorf("without the registry's table: %v", err)
 	}
@@ -201,18 +200,18 @@ func TestWrappersThatWereNotMade(t *testing.T) {
 // removes it is shorter than that of a program that still writes with the key.
 func TestSlowClocks(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
-	harness.Check(t, w.account.Table("Employees").Create(t.Context()))
+	assert.Check(t, w.account.Table("Employees").Create(t.Context()))
 	var old encryption.DataKeyID
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		old = info.ID
 	}
-	harness.Check(t, assert.Err(w.registry.CreateDataKey(t.Context())))
+	assert.Check(t, assert.Err(w.registry.CreateDataKey(t.Context())))
 	ahead := w.open(t, w.wrapper, &encryption.RegistryOptions{TTL: time.Minute})
 	ahead.SetNow(func() time.Time { return time.Now().Add(24*time.Hour + 10*time.Minute) })
 	if err := ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("10 minutes after the longest TTL: %v", err)
 	}
 	ahead.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
-	harness.Check(t, ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")))
+	assert.Check(t, ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")))
 }

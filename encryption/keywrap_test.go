@@ -13,13 +13,12 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func unhex(t testing.TB, text string) []byte {
 	t.Helper()
-	return harness.Must[[]byte](t)(hex.DecodeString(text))
+	return assert.Must[[]byte](t)(hex.DecodeString(text))
 }
 
 // TestKeyWrapVectors: RFC 3394, section 4.
@@ -69,12 +68,12 @@ func TestKeyWrapVectors(t *testing.T) {
 // TestLocalWrappers: what one wraps it unwraps, no other does, and what was changed nobody.
 func TestLocalWrappers(t *testing.T) {
 	ctx := context.Background()
-	rsaKey := harness.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
-	local := harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", rsaKey))
+	rsaKey := assert.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
+	local := assert.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", rsaKey))
 	aes := localKey(t, "aes", 1)
 	key := bytes.Repeat([]byte{9}, 32)
 	for _, w := range []encryption.KeyWrapper{local, aes, encryption.NewChain(aes, local), encryption.NewChain(local, aes)} {
-		wrapped := harness.Must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
+		wrapped := assert.Must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
 		if got, err := encryption.NewChain(aes, local).Unwrap(ctx, wrapped); err != nil || !bytes.Equal(got, key) {
 			t.Errorf("%s: %v", wrapped.KeyID, err)
 		}
@@ -92,7 +91,7 @@ func TestLocalWrappers(t *testing.T) {
 			}
 		}
 	}
-	old := harness.Must[[]byte](t)(rsa.EncryptOAEP(sha1.New(), rand.Reader, &rsaKey.PublicKey, key, nil))
+	old := assert.Must[[]byte](t)(rsa.EncryptOAEP(sha1.New(), rand.Reader, &rsaKey.PublicKey, key, nil))
 	if got, err := local.Unwrap(ctx, encryption.WrappedKey{KeyID: "rsa", Algorithm: encryption.AlgorithmRSAOAEP, Bytes: old}); err != nil || !bytes.Equal(got, key) {
 		t.Errorf("RSA-OAEP of the old libraries: %v", err)
 	}

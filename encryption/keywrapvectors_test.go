@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -20,7 +20,7 @@ import (
 // a wrong wrapper makes can be made.
 func shiftWrap(t testing.TB, wrapping []byte, iv uint64, key []byte) []byte {
 	t.Helper()
-	block := harness.Must[cipher.Block](t)(aes.NewCipher(wrapping))
+	block := assert.Must[cipher.Block](t)(aes.NewCipher(wrapping))
 	a, r := binary.BigEndian.AppendUint64(nil, iv), slices.Clone(key)
 	for step := range 6 * len(key) / 8 {
 		b := slices.Concat(a, r[:8])
@@ -54,10 +54,10 @@ func TestKeyWrapOfWrongWrappers(t *testing.T) {
 		for _, n := range []int{16, 24, 32, 40, 64, 128} {
 			wrapping, key := octets(size), octets(n)
 			good := shiftWrap(t, wrapping, standard, key)
-			if got := harness.Must[[]byte](t)(encryption.KeyWrap(wrapping, key)); !bytes.Equal(got, good) {
+			if got := assert.Must[[]byte](t)(encryption.KeyWrap(wrapping, key)); !bytes.Equal(got, good) {
 				t.Errorf("%d bytes under %d: wrapped to %x, want %x", n, size, got, good)
 			}
-			if got := harness.Must[[]byte](t)(encryption.KeyUnwrap(wrapping, good)); !bytes.Equal(got, key) {
+			if got := assert.Must[[]byte](t)(encryption.KeyUnwrap(wrapping, good)); !bytes.Equal(got, key) {
 				t.Errorf("%d bytes under %d: unwrapped to %x", n, size, got)
 			}
 			what := fmt.Sprintf("%d bytes under %d", n, size)
@@ -71,7 +71,7 @@ func TestKeyWrapOfWrongWrappers(t *testing.T) {
 				"nothing": nil, "zeros": make([]byte, n+8), "one block": good[:8], "wrapped twice": shiftWrap(t, wrapping, standard, good),
 			} {
 				if name == "wrapped twice" { // gives back what was wrapped, which is no data key but a wrapped one
-					if got := harness.Must[[]byte](t)(encryption.KeyUnwrap(wrapping, wrapped)); !bytes.Equal(got, good) {
+					if got := assert.Must[[]byte](t)(encryption.KeyUnwrap(wrapping, wrapped)); !bytes.Equal(got, good) {
 						t.Errorf("%s, wrapped twice: %x", what, got)
 					}
 					continue

@@ -15,13 +15,12 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func unbase64(t testing.TB, text string) []byte {
 	t.Helper()
-	return harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(text))
+	return assert.Must[[]byte](t)(base64.StdEncoding.DecodeString(text))
 }
 
 const legacyVector = `{"WrappedContentKey":{"KeyId":"key1","EncryptedKey":"pwSKxpJkwCS2zCaykh0m8e4OApeLuQ4FiahZ9zdwxaLL1HsWqQ4DSw==","Algorithm":"A256KW"},"EncryptionAgent":{"Protocol":"1.0","EncryptionAlgorithm":"AES_CBC_256"},"ContentEncryptionIV":"obTAQcYeFQ3IU7Jfcema7Q==","KeyWrappingMetadata":{}}`
@@ -29,7 +28,7 @@ const legacyVector = `{"WrappedContentKey":{"KeyId":"key1","EncryptedKey":"pwSKx
 // legacyRow is an entity as the .NET library has written it; every value is sampleValue.
 func legacyRow(t testing.TB) (encryption.LocalKey, tables.Key, tables.Properties) {
 	t.Helper()
-	key := harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("key1", unbase64(t, "rFz7+tv4hRiWdWUJMFlxl1xxtU/qFUeTriGaxwEcxjU=")))
+	key := assert.Must[encryption.LocalKey](t)(encryption.NewLocalKey("key1", unbase64(t, "rFz7+tv4hRiWdWUJMFlxl1xxtU/qFUeTriGaxwEcxjU=")))
 	binary := func(text string) tables.Value { return tables.Binary(unbase64(t, text)) }
 	return key, tables.Key{Partition: "pk", Row: "netUp"}, tables.Properties{
 		{Name: "sampleProp", Value: binary("27cLSlSFqy9C0xUCr57XAA==")},
@@ -45,7 +44,7 @@ func legacyRow(t testing.TB) (encryption.LocalKey, tables.Key, tables.Properties
 func TestLegacyVector(t *testing.T) {
 	kek, key, p := legacyRow(t)
 	a := loader(t, &encryption.Options{Legacy: kek, Resolver: func(_, _, property string) bool { return strings.HasPrefix(property, "sample") }})
-	read := harness.Must[tables.Properties](t)(a.Load(t.Context(), allOf(key), p))
+	read := assert.Must[tables.Properties](t)(a.Load(t.Context(), allOf(key), p))
 	if len(read) != 4 || read.Get("plain") != tables.Int32(5) {
 		t.Fatalf("%d properties are read", len(read))
 	}
@@ -88,12 +87,12 @@ func TestLegacyVector(t *testing.T) {
 func legacyWrapped(t testing.TB, size int, content []byte) (encryption.KeyWrapper, encryption.WrappedKey) {
 	t.Helper()
 	if size > 0 {
-		wrapper := harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("k", make([]byte, size)))
-		return wrapper, harness.Must[encryption.WrappedKey](t)(wrapper.Wrap(t.Context(), content))
+		wrapper := assert.Must[encryption.LocalKey](t)(encryption.NewLocalKey("k", make([]byte, size)))
+		return wrapper, assert.Must[encryption.WrappedKey](t)(wrapper.Wrap(t.Context(), content))
 	}
-	key := harness.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
-	b := harness.Must[[]byte](t)(rsa.EncryptOAEP(sha1.New(), rand.Reader, &key.PublicKey, content, nil))
-	return harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("k", key)), encryption.WrappedKey{KeyID: "k", Algorithm: encryption.AlgorithmRSAOAEP, Bytes: b}
+	key := assert.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
+	b := assert.Must[[]byte](t)(rsa.EncryptOAEP(sha1.New(), rand.Reader, &key.PublicKey, content, nil))
+	return assert.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("k", key)), encryption.WrappedKey{KeyID: "k", Algorithm: encryption.AlgorithmRSAOAEP, Bytes: b}
 }
 
 // TestLegacyLibraries: IVs and lists as each library made them, every key wrap, and a list that is not JSON.
@@ -122,7 +121,7 @@ func TestLegacyLibraries(t *testing.T) {
 			keys = key.Row + key.Partition
 		}
 		encryptPadded := func(name, plain string, first byte) tables.Value {
-			block := harness.Must[cipher.Block](t)(aes.NewCipher(content[:]))
+			block := assert.Must[cipher.Block](t)(aes.NewCipher(content[:]))
 			vector := sha256.Sum256(append(slices.Clone(iv), keys+name...))
 			n := 16 - len(plain)%16
 			b := append([]byte(plain), slices.Repeat([]byte{byte(n)}, n)...)
@@ -132,7 +131,7 @@ func TestLegacyLibraries(t *testing.T) {
 		}
 		encrypt := func(name, plain string) tables.Value { return encryptPadded(name, plain, 0) }
 		p := tables.Properties{{Name: "A", Value: encrypt("A", "naïve")}, {Name: "B", Value: encrypt("B", "")},
-			{Name: "_ClientEncryptionMetadata1", Value: tables.String(string(harness.Must[[]byte](t)(json.Marshal(metadata))))},
+			{Name: "_ClientEncryptionMetadata1", Value: tables.String(string(assert.Must[[]byte](t)(json.Marshal(metadata))))},
 			{Name: "_ClientEncryptionMetadata2", Value: encrypt("_ClientEncryptionMetadata2", c.list)}}
 		a := loader(t, &encryption.Options{Legacy: wrapper})
 		read, err := a.Load(t.Context(), allOf(key), p)
@@ -149,7 +148,7 @@ func TestLegacyRowsAreMigrated(t *testing.T) {
 	w := newWorld(t)
 	kek, key, p := legacyRow(t)
 	table := w.account.Table(w.s.TableName(t))
-	harness.Check(t, table.Create(t.Context()))
+	assert.Check(t, table.Create(t.Context()))
 	put(t, table, &tables.Entity{Key: key, Properties: p})
 	declared := func(_, _, property string) bool { return strings.HasPrefix(property, "sample") }
 	strict := anythings(t, table, w.registry, &encryption.Options{Resolver: declared})
@@ -159,7 +158,7 @@ func TestLegacyRowsAreMigrated(t *testing.T) {
 	if err != nil || progress.Written != 1 || progress.Failed != 0 {
 		t.Fatalf("%+v, %v", progress, err)
 	}
-	read := harness.Must[*anything](t)(strict.Get(t.Context(), key))
+	read := assert.Must[*anything](t)(strict.Get(t.Context(), key))
 	if len(read.Rest) != 4 || read.Rest["sampleProp3"] != tables.String("sampleValue") {
 		t.Errorf("%d properties", len(read.Rest))
 	}

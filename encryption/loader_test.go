@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -39,7 +39,7 @@ func loaderIn(t testing.TB, w *world, table string, o *encryption.Options, other
 		}
 	}
 	a := attached{Encryption: encryption.New[anything]("encryption", w.registry, &options), world: w, table: w.account.Table(table)}
-	r := harness.Must[*patterns.Repository[anything]](t)(patterns.NewRepository(a.table, patterns.Schema[anything]{
+	r := assert.Must[*patterns.Repository[anything]](t)(patterns.NewRepository(a.table, patterns.Schema[anything]{
 		Key: func(a *anything) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
 	}, append([]patterns.Pattern[anything]{a.Encryption}, others...)...))
 	a.Transform = transformOf(r)
@@ -59,7 +59,7 @@ func transformOf[T any](r *patterns.Repository[T]) *driver.Transform {
 // stored encrypts properties for a key.
 func (a attached) stored(t testing.TB, key tables.Key, p ...tables.Property) tables.Properties {
 	t.Helper()
-	return harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: key}, p))
+	return assert.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change{Key: key}, p))
 }
 
 func text(name, s string) tables.Property {

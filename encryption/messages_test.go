@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -19,33 +20,33 @@ import (
 // TestMessagesHoldNoPlaintext: who reads the messages of the queue learns keys, and no encrypted value.
 func TestMessagesHoldNoPlaintext(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
-	harness.Check(t, w.registry.CreateBeacon(ctx, "number"))
-	beacon := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, "orders", nil))
-	harness.Check(t, queue.Create(ctx))
+	assert.Check(t, w.registry.CreateBeacon(ctx, "number"))
+	beacon := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, "orders", nil))
+	assert.Check(t, queue.Create(ctx))
 	open := func(table string) *patterns.Repository[employee] {
 		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) }, &interpartition.Options[employee]{ByPartition: true})
-		r := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
+		r := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
 			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 		}, encryption.New[employee]("encryption", w.registry, nil), byNumber))
-		harness.Check(t, r.Table().Create(ctx))
+		assert.Check(t, r.Table().Create(ctx))
 		return r
 	}
 	r := open("Employees")
-	mover := harness.Must[*archive.Mover[employee]](t)(archive.New(queue, "archive", r, archive.ToRepository(open("Archive"), nil), nil))
+	mover := assert.Must[*archive.Mover[employee]](t)(archive.New(queue, "archive", r, archive.ToRepository(open("Archive"), nil), nil))
 	e := june("Sales", 1)
 	e.Number = canary
-	harness.Check(t, r.Insert(ctx, e), mover.Move(ctx, e))
+	assert.Check(t, r.Insert(ctx, e), mover.Move(ctx, e))
 	for n := 0; ; n++ {
 		got, err := eventual.QueueService(w.account).NewQueueClient("orders").DequeueMessage(ctx, nil)
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if len(got.Messages) == 0 {
 			if n != 1 {
 				t.Errorf("%d messages, want a move", n)
 			}
 			return
 		}
-		text := string(harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
+		text := string(assert.Must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
 		if strings.Contains(text, canary) || strings.Contains(text, "078-05") || !strings.Contains(text, "empid_000001") {
 			t.Errorf("the message is %s", text)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -23,9 +22,9 @@ func TestOutages(t *testing.T) {
 	ctx := t.Context()
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	whole := w.employees(t, "Employees", nil)
-	harness.Check(t, whole.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
-	old := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
-	current := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	assert.Check(t, whole.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
+	old := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
+	current := assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	stream := sealed(t, streamOf(t, w.open(t, w.wrapper, nil), ""), content(100))
 	blob := &ranged{blob: stream}
 	other := localKey(t, "other", 2)
@@ -51,7 +50,7 @@ func TestOutages(t *testing.T) {
 			return assert.Err(encryption.Uses(ctx, a.Table("Employees")))
 		},
 		"Reencrypt": func(a *tables.Account, r *encryption.Registry) error {
-			repository := harness.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
+			repository := assert.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
 			p, err := encryption.Reencrypt(ctx, repository, nil)
 			if p.Failed > 0 {
 				err = errors.New("counted as failed")
@@ -59,11 +58,11 @@ func TestOutages(t *testing.T) {
 			return err
 		},
 		"a projection": func(a *tables.Account, r *encryption.Registry) error {
-			repository := harness.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
+			repository := assert.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
 			return assert.Err(repository.Query().Partition("Sales").Select("Number").First(ctx))
 		},
 		"Insert": func(a *tables.Account, r *encryption.Registry) error {
-			err := harness.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil)).Insert(ctx, june("Works", 1))
+			err := assert.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil)).Insert(ctx, june("Works", 1))
 			_ = whole.DeleteUnconditional(ctx, employeeKey("Works", 1))
 			return err
 		},
@@ -82,10 +81,10 @@ func TestOutages(t *testing.T) {
 		for i := 0; ; i++ {
 			faulty, faults := w.s.WithRetries(0).Faulty(storagetest.OnIndex(i, storagetest.Always(storagetest.NotSent)))
 			account := open(t, faulty)
-			r := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), encryption.NewChain(w.wrapper, other), nil))
+			r := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), encryption.NewChain(w.wrapper, other), nil))
 			err := run(account, r)
 			if len(faults.Met()) == 0 {
-				harness.Check(t, err)
+				assert.Check(t, err)
 				break
 			}
 			points++
@@ -97,7 +96,7 @@ func TestOutages(t *testing.T) {
 			t.Errorf("%s makes no call", name)
 		}
 	}
-	after := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
+	after := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
 	if len(old) != 1 || after[current] != 9 {
 		t.Errorf("%v, then %v", old, after)
 	}
@@ -107,14 +106,14 @@ func TestOutages(t *testing.T) {
 func TestOutagesOfTheVault(t *testing.T) {
 	ctx := t.Context()
 	w, v := worldOn(t, storagetest.Simulator(t, nil)), newVault(t)
-	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
-	harness.Check(t, assert.Err(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "number"))
+	registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
+	assert.Check(t, assert.Err(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "number"))
 	kek, key, p := legacyRow(t)
 	down := &counting{KeyWrapper: kek}
 	down.fail.Store(true)
 	a := loaderIn(t, w, "Employees", &encryption.Options{Legacy: down})
 	v.status = 503
-	fresh := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
+	fresh := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
 	for what, err := range map[string]error{
 		"CreateDataKey": assert.Err(fresh.CreateDataKey(ctx)), "CreateBeacon": fresh.CreateBeacon(ctx, "another"), "Beacon": assert.Err(fresh.Beacon(ctx, "number", 0)), "Rewrap": assert.Err(fresh.Rewrap(ctx)),
 		"Check": fresh.Check(ctx), "Seal": assert.Err(streamOf(t, fresh, "").Seal(ctx, nil, bytes.NewReader(nil))), "a row of the old libraries": assert.Err(a.Load(ctx, allOf(key), p)),
@@ -162,7 +161,7 @@ func TestStreamsThatBreakOff(t *testing.T) {
 		calls := 0
 		r, err := s.OpenRange(ctx, binding, int64(len(c)), 10, chunk, func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
 			calls++
-			body := harness.Must[io.ReadCloser](t)(blob.fetch(ctx, offset, length))
+			body := assert.Must[io.ReadCloser](t)(blob.fetch(ctx, offset, length))
 			return change(calls, body)
 		})
 		if err == nil {

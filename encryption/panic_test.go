@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // TestPanicsShowNoSecret: a program that dies of a value which holds a key prints no key. Each death needs a process.
 func TestPanicsShowNoSecret(t *testing.T) {
 	const variable, key = "TABLEPATTERNS_PANIC_WITH", "0123456789abcdefABCDEF9876543210"
-	local := harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", []byte(key)))
+	local := assert.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", []byte(key)))
 	values := map[string]func() any{
 		"a local key": func() any { return local }, "a chain": func() any { return encryption.NewChain(local) }, "in a struct": func() any { return struct{ key encryption.LocalKey }{local} },
 		"a registry": func() any {

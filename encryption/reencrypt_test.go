@@ -36,15 +36,15 @@ func TestReencrypt(t *testing.T) {
 	const n = 30
 	r := w.employees(t, w.s.TableName(t), nil, byName())
 	for id := range n {
-		harness.Check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
+		assert.Check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
 	}
 	var old encryption.DataKeyID
 	for info, err := range w.registry.DataKeys(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		old = info.ID
 	}
 	const each = 2 * 9 // rows, encrypted properties with the seal
-	uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
+	uses := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
 	if len(uses) != 1 || uses[old] != n*each {
 		t.Fatalf("before: %v", uses)
 	}
@@ -53,7 +53,7 @@ func TestReencrypt(t *testing.T) {
 		assert.ErrorIs(t, w.registry.RemoveUnusedDataKey(ctx, old, r.Table()), tables.ErrConflict, what)
 	}
 	refused("the current key")
-	now := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	now := assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	refused("its successor is new")
 	w.registry.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
 	refused("it has uses")
@@ -81,20 +81,20 @@ func TestReencrypt(t *testing.T) {
 	if progress.Written != n || progress.Read != n || runs != 2 {
 		t.Errorf("%+v in %d runs", progress, runs)
 	}
-	uses = harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
+	uses = assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
 	if uses[old] != 0 || uses[now] != n*each {
 		t.Errorf("after: %v", uses)
 	}
-	whole := harness.Must[tables.Report](t)(encryption.Reencrypt(ctx, r, nil))
+	whole := assert.Must[tables.Report](t)(encryption.Reencrypt(ctx, r, nil))
 	if whole.Written != 0 || whole.Read != n {
 		t.Errorf("another run: %+v", whole)
 	}
-	harness.Check(t, w.registry.RemoveUnusedDataKey(ctx, old, r.Table()))
-	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
+	assert.Check(t, w.registry.RemoveUnusedDataKey(ctx, old, r.Table()))
+	reader := assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
 	for id := range n {
-		harness.Check(t, assert.Err(reader.Get(ctx, employeeKey([]string{"Sales", "Works"}[id%2], id))))
+		assert.Check(t, assert.Err(reader.Get(ctx, employeeKey([]string{"Sales", "Works"}[id%2], id))))
 	}
-	harness.Check(t, w.registry.Check(ctx))
+	assert.Check(t, w.registry.Check(ctx))
 	for what, o := range map[string]*patterns.JobOptions{"a mark of another run": {Partitions: []string{"Sales"}, Resume: "7 x"}, "no mark": {Partitions: []string{"Sales"}, Resume: "x"}, "-1": {Concurrency: -1},
 		"Patterns": {Patterns: []string{"encryption"}}, "Lag": {Lag: 1}, "Rows": {Rows: 1}, "DryRun": {DryRun: true}} {
 		if _, err := encryption.Reencrypt(ctx, r, o); !errors.Is(err, map[bool]error{true: tables.ErrInvalid, false: tables.ErrWiring}[o.Resume != ""]) {
@@ -112,25 +112,25 @@ func TestReencryptFaults(t *testing.T) {
 			w := worldOn(t, storagetest.Simulator(t, nil))
 			r := w.employees(t, "Employees", nil, byName())
 			for id := range 3 {
-				harness.Check(t, r.Insert(t.Context(), june("Sales", id)))
+				assert.Check(t, r.Insert(t.Context(), june("Sales", id)))
 			}
-			current := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+			current := assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
 			faulty, faults := w.s.Faulty(storagetest.OnIndex(i, storagetest.Once(storagetest.Always(fault))))
 			account := open(t, faulty)
-			registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
-			struckBy := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil, byName()))
+			registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
+			struckBy := assert.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil, byName()))
 			_, _ = encryption.Reencrypt(t.Context(), struckBy, &patterns.JobOptions{Concurrency: 1})
 			if len(faults.Met()) > 0 {
 				struck = true
 				points++
 			}
 			for id := range 3 {
-				harness.Check(t, assert.Err(r.Get(t.Context(), employeeKey("Sales", id))))
+				assert.Check(t, assert.Err(r.Get(t.Context(), employeeKey("Sales", id))))
 			}
-			if p := harness.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
+			if p := assert.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
 				t.Errorf("call %d, %v: the next run: %+v", i, fault, p)
 			}
-			uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), r.Table()))
+			uses := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), r.Table()))
 			if len(uses) != 1 || uses[current] != 3*2*9 {
 				t.Errorf("call %d, %v: %v", i, fault, uses)
 			}
@@ -169,13 +169,13 @@ func (l *losesAnswer) Do(req *policy.Request) (*http.Response, error) {
 func TestReencryptUnknownOutcome(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
-	harness.Check(t, r.Insert(ctx, june("Sales", 1)))
-	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	assert.Check(t, r.Insert(ctx, june("Sales", 1)))
+	assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	s, lost := *w.s, &losesAnswer{then: func() {
-		harness.Must[*employee](t)(r.Update(ctx, employeeKey("Sales", 1), func(e *employee) error { e.Grade++; return nil }))
+		assert.Must[*employee](t)(r.Update(ctx, employeeKey("Sales", 1), func(e *employee) error { e.Grade++; return nil }))
 	}}
 	s.ClientOptions.PerCallPolicies = append(slices.Clip(s.ClientOptions.PerCallPolicies), lost)
-	again := harness.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, &s).Table(r.Table().Name()), w.registry, nil))
+	again := assert.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, &s).Table(r.Table().Name()), w.registry, nil))
 	report, err := encryption.Reencrypt(ctx, again, nil)
 	if err != nil || report.Failed != 0 || report.Written != 1 || report.Conflicts != 1 {
 		t.Errorf("%+v, %v", report, err)
@@ -187,15 +187,15 @@ func TestReencryptUnderWriters(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	table := w.account.Table(w.s.TableName(t))
-	harness.Check(t, table.Create(ctx))
-	before := harness.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
+	assert.Check(t, table.Create(ctx))
+	before := assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
 	for id := range 12 { // in plaintext, from before
-		harness.Check(t, before.Insert(ctx, &tables.Entity{Key: employeeKey("Sales", id), Properties: tables.Properties{
+		assert.Check(t, before.Insert(ctx, &tables.Entity{Key: employeeKey("Sales", id), Properties: tables.Properties{
 			text("Department", "Sales"), {Name: "ID", Value: tables.Int64(int64(id))}, text("Name", "June"), {Name: "Salary", Value: tables.Int64(0)},
-			{Name: "Born", Value: harness.Must[tables.Value](t)(tables.DateTime(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)))}}}))
+			{Name: "Born", Value: assert.Must[tables.Value](t)(tables.DateTime(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)))}}}))
 	}
-	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, &encryption.Options{AcceptPlaintext: true}))
-	harness.Check(t, r.Insert(ctx, june("Sales", 99)))
+	r := assert.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, &encryption.Options{AcceptPlaintext: true}))
+	assert.Check(t, r.Insert(ctx, june("Sales", 99)))
 	broken := bag(t, table, employeeKey("Sales", 99))
 	broken.Properties.Delete(encryption.SealProperty)
 	put(t, table, broken)
@@ -221,13 +221,13 @@ func TestReencryptUnderWriters(t *testing.T) {
 		failed = append(failed, f.Entity)
 		return nil
 	}})
-	harness.Check(t, err, <-done)
+	assert.Check(t, err, <-done)
 	if len(failed) != 1 || failed[0] != employeeKey("Sales", 99) || p.Failed != 1 || p.Read != 13 {
 		t.Errorf("failed: %v, %+v", failed, p)
 	}
-	strict := harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
+	strict := assert.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
 	for id := range 12 {
-		assert.Equal(t, harness.Must[*employee](t)(strict.Get(ctx, employeeKey("Sales", id))).Salary, 3, "the salary of employee %d", id)
+		assert.Equal(t, assert.Must[*employee](t)(strict.Get(ctx, employeeKey("Sales", id))).Salary, 3, "the salary of employee %d", id)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestFoundEndsReencrypt(t *testing.T) {
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
 	for id := range 4 {
-		harness.Check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
+		assert.Check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
 	}
 	for _, key := range []tables.Key{employeeKey("Sales", 2), employeeKey("Works", 1), employeeKey("Works", 3)} {
 		broken := bag(t, r.Table(), key)
@@ -298,13 +298,13 @@ func TestReencryptRequests(t *testing.T) {
 					}
 				}
 			}, nil)
-			harness.Check(t, err)
-			harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+			assert.Check(t, err)
+			assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 			counted, counter := harness.CountedService(w.s)
 			account := open(t, counted)
-			registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
-			r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(name), registry, nil, others()...))
-			harness.Check(t, assert.Err(r.Get(ctx, employeeKey("Sales", 0))), r.Insert(ctx, june("Warm", 1))) // so that it has read both data keys
+			registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
+			r := assert.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(name), registry, nil, others()...))
+			assert.Check(t, assert.Err(r.Get(ctx, employeeKey("Sales", 0))), r.Insert(ctx, june("Warm", 1))) // so that it has read both data keys
 			seen.kinds = nil
 			counter.Reset()
 			report, err := encryption.Reencrypt(ctx, r, &patterns.JobOptions{Concurrency: 1})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -64,7 +63,7 @@ func TestCache(t *testing.T) {
 	}
 	var wait sync.WaitGroup
 	for range 20 {
-		wait.Go(func() { harness.Check(t, store(t.Context())) })
+		wait.Go(func() { assert.Check(t, store(t.Context())) })
 	}
 	cancel()
 	assert.ErrorIs(t, <-left, context.Canceled, "the one who gave up")
@@ -72,7 +71,7 @@ func TestCache(t *testing.T) {
 	wait.Wait()
 	assert.Equal(t, wrapper.unwrapped.Load(), 2, "times that 20 writers at once, and one who gave up, unwrapped")
 	for range 120 {
-		harness.Check(t, store(t.Context()))
+		assert.Check(t, store(t.Context()))
 	}
 	assert.Equal(t, wrapper.unwrapped.Load(), 3, "times it was unwrapped after 140 uses at 100 each")
 	now = now.Add(time.Minute)
@@ -83,7 +82,7 @@ func TestCache(t *testing.T) {
 		}
 	}
 	wrapper.fail.Store(false)
-	harness.Check(t, store(t.Context()), store(t.Context()))
+	assert.Check(t, store(t.Context()), store(t.Context()))
 	assert.Equal(t, wrapper.unwrapped.Load(), 7, "times it was unwrapped in the end")
 }
 
@@ -106,7 +105,7 @@ func TestConcurrentFirstKeys(t *testing.T) {
 	wait.Wait()
 	keys, current := int64(0), 0
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		keys++
 		if info.Current {
 			current++
@@ -118,7 +117,7 @@ func TestConcurrentFirstKeys(t *testing.T) {
 	if keys != made.Load() || current != 1 || keys == 0 {
 		t.Errorf("%d were made, %d are there, %d are current", made.Load(), keys, current)
 	}
-	harness.Check(t, w.registry.Check(t.Context()))
+	assert.Check(t, w.registry.Check(t.Context()))
 }
 
 // TestRewrap: with the wrapping key replaced, data and indexes stay readable, and the old one is not needed any more.
@@ -126,10 +125,10 @@ func TestRewrap(t *testing.T) {
 	w, v := newWorld(t), newVault(t)
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
-	harness.Check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
-	before := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0)).Part(tables.String("x"))
-	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
-	harness.Check(t, r.Insert(ctx, june("Sales", 2)))
+	assert.Check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
+	before := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0)).Part(tables.String("x"))
+	assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	assert.Check(t, r.Insert(ctx, june("Sales", 2)))
 
 	both := w.open(t, encryption.NewChain(v.wrapper(t, nil), w.wrapper), &encryption.RegistryOptions{TrustTable: true})
 	if n, err := both.Rewrap(ctx); n != 3 || err != nil {
@@ -144,15 +143,15 @@ func TestRewrap(t *testing.T) {
 	}
 	delete(v.versions, firstVersion)
 	alone := w.open(t, v.wrapper(t, nil), &encryption.RegistryOptions{TrustTable: true})
-	harness.Check(t, alone.Check(ctx))
-	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), alone, nil))
+	assert.Check(t, alone.Check(ctx))
+	reader := assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), alone, nil))
 	for id := range 2 {
-		harness.Must[*employee](t)(reader.Get(ctx, employeeKey("Sales", id+1)))
+		assert.Must[*employee](t)(reader.Get(ctx, employeeKey("Sales", id+1)))
 	}
-	assert.Equal(t, harness.Must[encryption.Beacon](t)(alone.Beacon(ctx, "number", 0)).Part(tables.String("x")), before, "the beacon is another one")
+	assert.Equal(t, assert.Must[encryption.Beacon](t)(alone.Beacon(ctx, "number", 0)).Part(tables.String("x")), before, "the beacon is another one")
 	// The old key cannot unwrap, readers with it get the one error, writers a reason, and Check tells more.
 	old := w.open(t, w.wrapper, nil)
-	reader = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), old, nil))
+	reader = assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), old, nil))
 	_, err := reader.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "without the wrapping key")
 	if err := reader.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Check") {
@@ -169,11 +168,11 @@ func TestSwappedDataKeys(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
-	harness.Check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
-	second := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	assert.Check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
+	second := assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	var rows []*tables.Entity
 	for row, err := range w.keys.Entities().Query().Partition("datakeys").All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if row.Key.Row != "current" {
 			rows = append(rows, row)
 		}
@@ -182,7 +181,7 @@ func TestSwappedDataKeys(t *testing.T) {
 		put(t, w.keys, &tables.Entity{Key: rows[i].Key, Properties: rows[(i+1)%len(rows)].Properties})
 	}
 	fresh := w.open(t, w.wrapper, nil)
-	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
+	r = assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
 	_, err := r.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a swapped data key")
 	assert.ErrorIs(t, r.Insert(ctx, june("Sales", 2)), tables.ErrWiring, "a write under %v, which was swapped", second)
@@ -209,24 +208,24 @@ func TestRegistryFaults(t *testing.T) {
 				for _, fault := range storagetest.SweepFaults() {
 					w := worldOn(t, storagetest.Simulator(t, nil))
 					table := w.account.Table("Employees")
-					harness.Check(t, table.Create(t.Context()))
-					r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
-					harness.Check(t, r.Insert(t.Context(), june("Sales", 1)))
+					assert.Check(t, table.Create(t.Context()))
+					r := assert.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
+					assert.Check(t, r.Insert(t.Context(), june("Sales", 1)))
 					faulty, faults := w.s.Faulty(storagetest.OnIndex(i, storagetest.Once(storagetest.Always(fault))))
 					account := open(t, faulty)
-					x := stage{w, harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), encryption.NewChain(other, w.wrapper), nil))}
+					x := stage{w, assert.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), encryption.NewChain(other, w.wrapper), nil))}
 					err := run(t.Context(), x.r)
 					if len(faults.Met()) > 0 {
 						struck = true
 						points++
 					}
 					healthy := w.open(t, encryption.NewChain(other, w.wrapper), nil)
-					harness.Check(t, healthy.Check(t.Context()))
+					assert.Check(t, healthy.Check(t.Context()))
 					if err != nil {
-						harness.Check(t, run(t.Context(), healthy))
+						assert.Check(t, run(t.Context(), healthy))
 					}
-					r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, healthy, nil))
-					harness.Check(t, assert.Err(r.Get(t.Context(), employeeKey("Sales", 1))), r.Insert(t.Context(), june("Sales", 2)))
+					r = assert.Must[*patterns.Repository[employee]](t)(employeesOf(table, healthy, nil))
+					assert.Check(t, assert.Err(r.Get(t.Context(), employeeKey("Sales", 1))), r.Insert(t.Context(), june("Sales", 2)))
 				}
 				if !struck {
 					break

@@ -24,14 +24,14 @@ func TestRegistryReplay(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
 	other := w.account.Table("OtherKeys")
-	harness.Check(t, other.Create(ctx))
+	assert.Check(t, other.Create(ctx))
 	tenants := map[string]struct {
 		table *tables.Table
 		name  string
 	}{"another name": {w.keys, "fabrikam"}, "another table": {other, "datakeys"}}
 	for what, tenant := range tenants {
-		registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(tenant.table, w.wrapper, &encryption.RegistryOptions{Name: tenant.name}))
-		harness.Check(t, assert.Err(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "theirs"))
+		registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(tenant.table, w.wrapper, &encryption.RegistryOptions{Name: tenant.name}))
+		assert.Check(t, assert.Err(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "theirs"))
 		from := intrude(t, w.s, tenant.table.Name())
 		to := intrude(t, w.s, w.keys.Name())
 		theirs, _ := from.read(t, tables.Key{Partition: tenant.name, Row: "current"})["DataKey"].(string)
@@ -39,13 +39,13 @@ func TestRegistryReplay(t *testing.T) {
 		for _, row := range []string{"key_" + theirs, "beacon_theirs", "current"} {
 			to.put(t, tables.Key{Partition: "datakeys", Row: row}, from.read(t, tables.Key{Partition: tenant.name, Row: row}))
 		}
-		r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, nil), nil))
-		harness.Check(t, r.Table().CreateIfMissing(ctx))
+		r := assert.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, nil), nil))
+		assert.Check(t, r.Table().CreateIfMissing(ctx))
 		assert.ErrorIs(t, r.Insert(ctx, june("Sales", 1)), tables.ErrWiring, "%s: a write under their key", what)
 		forged := map[string]any{"DataKey": theirs, "Since": ours["Since"], "Since@odata.type": "Edm.DateTime", "Check": ours["Check"], "Check@odata.type": "Edm.Binary"}
 		to.put(t, tables.Key{Partition: "datakeys", Row: "current"}, forged)
 		fresh := w.open(t, w.wrapper, nil)
-		r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), fresh, nil))
+		r = assert.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), fresh, nil))
 		assert.ErrorIs(t, r.Insert(ctx, june("Sales", 1)), tables.ErrWiring, "%s: a write under their key, with our own row", what)
 		assert.ErrorIs(t, assert.Err(fresh.Beacon(ctx, "theirs", 0)), tables.ErrGarbled, "%s: their beacon", what)
 		assert.ErrorContains(t, fresh.Check(ctx), theirs, "%s: Check", what)
@@ -61,22 +61,22 @@ func TestRetiredDataKeys(t *testing.T) {
 	rows := intrude(t, w.s, w.keys.Name())
 	current := tables.Key{Partition: "datakeys", Row: "current"}
 	r := w.employees(t, "Employees", nil)
-	harness.Check(t, r.Insert(ctx, june("Sales", 1)))
+	assert.Check(t, r.Insert(ctx, june("Sales", 1)))
 	id, _ := w.dataKey(t)
 	old := tables.Key{Partition: "datakeys", Row: "key_" + id.String()}
 	backup := map[tables.Key]map[string]any{current: rows.read(t, current), old: rows.read(t, old)}
 	assert.Equal(t, backup[old]["State"], "active", "the state of the first key")
-	next := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
-	harness.Check(t, r.Insert(ctx, june("Sales", 2)))
+	next := assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	assert.Check(t, r.Insert(ctx, june("Sales", 2)))
 	assert.Equal(t, rows.read(t, old)["State"], "retired", "the state of a key that was replaced")
 	refuses := func(what string, registry *encryption.Registry) {
 		t.Helper()
-		writer := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), registry, nil))
+		writer := assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), registry, nil))
 		if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
 		assert.ErrorIs(t, registry.Check(ctx), tables.ErrGarbled, "%s: Check", what)
-		harness.Check(t, assert.Err(writer.Get(ctx, employeeKey("Sales", 1)))) // what it has encrypted is read
+		assert.Check(t, assert.Err(writer.Get(ctx, employeeKey("Sales", 1)))) // what it has encrypted is read
 	}
 	ours := rows.read(t, current)
 	rows.put(t, current, backup[current])
@@ -85,7 +85,7 @@ func TestRetiredDataKeys(t *testing.T) {
 	forged["State"] = "active"
 	rows.put(t, old, forged)
 	fresh := w.open(t, w.wrapper, nil)
-	writer := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
+	writer := assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
 	assert.ErrorIs(t, writer.Insert(ctx, june("Sales", 3)), tables.ErrWiring, "a state that was changed")
 	refusedBy(t, assert.Err(writer.Get(ctx, employeeKey("Sales", 1))), "a state that was changed")
 
@@ -93,21 +93,21 @@ func TestRetiredDataKeys(t *testing.T) {
 	running := w.open(t, w.wrapper, &encryption.RegistryOptions{TTL: time.Minute})
 	running.SetNow(func() time.Time { return now })
 	rows.put(t, current, ours)
-	writer = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), running, nil))
-	harness.Check(t, writer.Insert(ctx, june("Sales", 4)))
+	writer = assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), running, nil))
+	assert.Check(t, writer.Insert(ctx, june("Sales", 4)))
 	now = now.Add(2 * time.Minute)
 	for key, row := range backup {
 		rows.put(t, key, row)
 	}
 	refuses("both are put back while a program runs", running)
 	trusting := w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{next, id}})
-	writer = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), trusting, nil))
-	harness.Check(t, writer.Insert(ctx, june("Works", 1)))
-	if uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table())); uses[next] != 27 || uses[id] != 9 {
+	writer = assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), trusting, nil))
+	assert.Check(t, writer.Insert(ctx, june("Works", 1)))
+	if uses := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table())); uses[next] != 27 || uses[id] != 9 {
 		t.Errorf("with Trusted the key of a backup is written with: %v", uses)
 	}
 	for info, err := range trusting.DataKeys(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if info.Current != (info.ID == next) {
 			t.Errorf("%+v", info)
 		}
@@ -119,13 +119,13 @@ func TestClocksThatDiffer(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
 	r := w.employees(t, "Employees", nil)
-	harness.Check(t, r.Insert(ctx, june("Sales", 1)))
+	assert.Check(t, r.Insert(ctx, june("Sales", 1)))
 	behind := w.open(t, w.wrapper, nil)
 	behind.SetNow(func() time.Time { return time.Now().Add(-time.Hour) })
-	harness.Check(t, assert.Err(behind.CreateDataKey(ctx)))
+	assert.Check(t, assert.Err(behind.CreateDataKey(ctx)))
 	now := time.Now().Add(time.Hour)
 	w.registry.SetNow(func() time.Time { return now })
-	harness.Check(t, r.Insert(ctx, june("Sales", 2)), w.registry.Check(ctx))
+	assert.Check(t, r.Insert(ctx, june("Sales", 2)), w.registry.Check(ctx))
 }
 
 // TestPublicWrappingKeys: what is wrapped by RSA, or by an algorithm that nobody knows, is accepted only by its id or by TrustTable:
@@ -133,19 +133,19 @@ func TestClocksThatDiffer(t *testing.T) {
 func TestPublicWrappingKeys(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
-	public := harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", harness.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))))
+	public := assert.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", assert.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))))
 	in := func(o encryption.RegistryOptions) *encryption.Registry {
 		o.Name = "rsa"
 		return w.open(t, encryption.NewChain(public, w.wrapper), &o)
 	}
-	id := harness.Must[encryption.DataKeyID](t)(in(encryption.RegistryOptions{}).CreateDataKey(ctx))
-	harness.Check(t, in(encryption.RegistryOptions{}).CreateBeacon(ctx, "number"))
+	id := assert.Must[encryption.DataKeyID](t)(in(encryption.RegistryOptions{}).CreateDataKey(ctx))
+	assert.Check(t, in(encryption.RegistryOptions{}).CreateBeacon(ctx, "number"))
 	table := w.account.Table("Employees")
-	harness.Check(t, table.Create(ctx))
+	assert.Check(t, table.Create(ctx))
 	employees := func(registry *encryption.Registry) *patterns.Repository[employee] {
-		return harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, registry, nil))
+		return assert.Must[*patterns.Repository[employee]](t)(employeesOf(table, registry, nil))
 	}
-	harness.Check(t, employees(in(encryption.RegistryOptions{TrustTable: true})).Insert(ctx, june("Sales", 1)),
+	assert.Check(t, employees(in(encryption.RegistryOptions{TrustTable: true})).Insert(ctx, june("Sales", 1)),
 		employees(in(encryption.RegistryOptions{Trusted: []encryption.DataKeyID{id}})).Insert(ctx, june("Sales", 2)))
 
 	strict := in(encryption.RegistryOptions{})
@@ -157,7 +157,7 @@ func TestPublicWrappingKeys(t *testing.T) {
 		}
 	}
 	unknown := w.open(t, renamed{w.wrapper}, &encryption.RegistryOptions{Name: "unknown"})
-	harness.Check(t, assert.Err(unknown.CreateDataKey(ctx)))
+	assert.Check(t, assert.Err(unknown.CreateDataKey(ctx)))
 	assert.ErrorIs(t, employees(unknown).Insert(ctx, june("Sales", 3)), tables.ErrWiring, "a wrapper of an unknown algorithm")
 }
 
@@ -177,11 +177,11 @@ func (r renamed) Wrap(ctx context.Context, key []byte) (encryption.WrappedKey, e
 func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
-	harness.Check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", 1)))
+	assert.Check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", 1)))
 	id, _ := w.dataKey(t)
 	key := tables.Key{Partition: "datakeys", Row: "key_" + id.String()}
 	intact := bag(t, w.keys, key)
-	harness.Check(t, assert.Err(w.registry.CreateDataKey(ctx)))
+	assert.Check(t, assert.Err(w.registry.CreateDataKey(ctx)))
 	counted, counter := harness.CountedService(w.s)
 	account := open(t, counted)
 	for what, damage := range map[string]func(){
@@ -189,14 +189,14 @@ func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 			wrapped, _ := intact.Get("Wrapped").Bytes()
 			put(t, w.keys, &tables.Entity{Key: key, Properties: with(intact.Properties, "Wrapped", tables.Binary(flipped(bytes.Clone(wrapped))))})
 		},
-		"missing": func() { harness.Check(t, w.keys.Entities().DeleteUnconditional(ctx, key)) },
+		"missing": func() { assert.Check(t, w.keys.Entities().DeleteUnconditional(ctx, key)) },
 	} {
 		damage()
 		now := time.Now()
 		vault := &counting{KeyWrapper: w.wrapper}
-		registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
+		registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
 		registry.SetNow(func() time.Time { return now })
-		r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil))
+		r := assert.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil))
 		counter.Reset()
 		for range 100 {
 			refusedBy(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))), what)
@@ -207,12 +207,12 @@ func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 		put(t, w.keys, intact)
 		refusedBy(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))), "right after it was repaired")
 		now = now.Add(30 * time.Second)
-		harness.Check(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))))
+		assert.Check(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))))
 	}
 	vault := &counting{KeyWrapper: w.wrapper}
 	vault.fail.Store(true)
-	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, vault, nil), nil))
+	r := assert.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, vault, nil), nil))
 	assert.ErrorIs(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))), errDown, "while the vault is down")
 	vault.fail.Store(false)
-	harness.Check(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))))
+	assert.Check(t, assert.Err(r.Get(ctx, employeeKey("Sales", 1))))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -18,7 +19,7 @@ func TestFailuresDoTheSameWork(t *testing.T) {
 	w := worldOn(t, s)
 	counted, counter := harness.CountedService(s)
 	vault := &counting{KeyWrapper: w.wrapper}
-	w.registry = harness.Must[*encryption.Registry](t)(encryption.NewRegistry(open(t, counted).Table(w.keys.Name()), vault, nil))
+	w.registry = assert.Must[*encryption.Registry](t)(encryption.NewRegistry(open(t, counted).Table(w.keys.Name()), vault, nil))
 	a := loaderIn(t, w, "Employees", nil)
 	p := a.stored(t, aKey, text("A", "a secret of some length"), text("B", "another secret of some length"), text("P", "plain"))
 	other := a.stored(t, tables.Key{Partition: "Sales", Row: "empid_000224"}, text("A", "a secret of some length"), text("B", "another secret of some length"), text("P", "plain"))

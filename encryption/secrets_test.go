@@ -10,7 +10,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -21,13 +20,13 @@ import (
 func TestSecretsAreNotPrinted(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	raw := []byte("0123456789abcdefABCDEF9876543210")
-	local := harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", raw))
-	private := harness.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
-	local2 := harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private))
-	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, encryption.NewChain(local, local2), &encryption.RegistryOptions{Name: "printed"}))
-	id := harness.Must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
-	harness.Check(t, registry.CreateBeacon(t.Context(), "b"))
-	beacon := harness.Must[encryption.Beacon](t)(registry.Beacon(t.Context(), "b", 0))
+	local := assert.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", raw))
+	private := assert.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
+	local2 := assert.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private))
+	registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, encryption.NewChain(local, local2), &encryption.RegistryOptions{Name: "printed"}))
+	id := assert.Must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
+	assert.Check(t, registry.CreateBeacon(t.Context(), "b"))
+	beacon := assert.Must[encryption.Beacon](t)(registry.Beacon(t.Context(), "b", 0))
 	stream := streamOf(t, registry, "")
 	w.registry = registry
 	e := encryption.New[employee]("encryption", registry, &encryption.Options{Legacy: local})
@@ -37,10 +36,10 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	secrets := []string{string(raw), private.D.String(), private.D.Text(16), private.Primes[0].String()}
 	row := bag(t, w.keys, tables.Key{Partition: "printed", Row: "key_" + id.String()})
 	wrapped, _ := row.Get("Wrapped").Bytes()
-	dataKey := harness.Must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
+	dataKey := assert.Must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
 	row = bag(t, w.keys, tables.Key{Partition: "printed", Row: "beacon_b"})
 	wrapped, _ = row.Get("Wrapped").Bytes()
-	beaconKey := harness.Must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
+	beaconKey := assert.Must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
 	for _, key := range [][]byte{raw, dataKey, beaconKey} {
 		decimal := strings.Trim(fmt.Sprint(key), "[]")
 		secrets = append(secrets, string(key), hex.EncodeToString(key), strings.ToUpper(hex.EncodeToString(key)), decimal, strings.ReplaceAll(decimal, " ", ","),

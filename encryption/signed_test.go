@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -30,10 +29,10 @@ type account struct {
 
 func (w *world) accounts(t testing.TB, o *encryption.Options, others ...patterns.Pattern[account]) *patterns.Repository[account] {
 	t.Helper()
-	r := harness.Must[*patterns.Repository[account]](t)(patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{
+	r := assert.Must[*patterns.Repository[account]](t)(patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{
 		Key: func(a *account) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + a.ID} }, Rows: compoundkey.Starting("acc"),
 	}, append([]patterns.Pattern[account]{encryption.New[account]("encryption", w.registry, o)}, others...)...))
-	harness.Check(t, r.Table().CreateIfMissing(t.Context()))
+	assert.Check(t, r.Table().CreateIfMissing(t.Context()))
 	return r
 }
 
@@ -46,14 +45,14 @@ func TestSignedProperties(t *testing.T) {
 	ctx := t.Context()
 	byCity := intrapartition.NewIndex("city", func(a *account) compoundkey.Part { return compoundkey.String(a.City) }, nil)
 	r := w.accounts(t, &encryption.Options{Unsigned: []string{"City"}}, byCity)
-	harness.Check(t, r.Insert(ctx, &account{ID: "1", Email: "june@contoso.com", Role: "reader", City: "Seattle", Secret: "x"}),
+	assert.Check(t, r.Insert(ctx, &account{ID: "1", Email: "june@contoso.com", Role: "reader", City: "Seattle", Secret: "x"}),
 		r.Insert(ctx, &account{ID: "2", Email: "mallory@contoso.com", City: "Oslo", Secret: "y"}))
 	rows := intrude(t, w.s, "Accounts")
 	whole := rows.read(t, accountKey("1"))
 	if whole["Email"] != "june@contoso.com" || whole["Role"] != "reader" {
 		t.Errorf("signed properties are stored as %v, %v", whole["Email"], whole["Role"])
 	}
-	found := harness.Must[*account](t)(r.Query().Partition("p").Where(tables.Eq("Email", "june@contoso.com")).First(ctx))
+	found := assert.Must[*account](t)(r.Query().Partition("p").Where(tables.Eq("Email", "june@contoso.com")).First(ctx))
 	if found.ID != "1" || found.Role != "reader" {
 		t.Errorf("a condition finds %+v", found)
 	}
@@ -82,7 +81,7 @@ func TestSignedProperties(t *testing.T) {
 	attempt("changed", func(row map[string]any) { row["Email"] = "mallory@contoso.com" })
 	attempt("removed", func(row map[string]any) { delete(row, "Role") })
 	attempt("of another type", func(row map[string]any) { row["Email"] = 5 })
-	harness.Check(t, assert.Err(r.Update(ctx, accountKey("1"), func(a *account) error { a.Role = ""; return nil })))
+	assert.Check(t, assert.Err(r.Update(ctx, accountKey("1"), func(a *account) error { a.Role = ""; return nil })))
 	attempt("added", func(row map[string]any) { row["Role"] = "owner" })
 	row := rows.read(t, accountKey("1"))
 	row["City"] = "Berlin"
@@ -97,14 +96,14 @@ func TestSignedProperties(t *testing.T) {
 func TestUnsigned(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	table, key := w.account.Table("Rest"), tables.Key{Partition: "p", Row: "1"}
-	harness.Check(t, table.Create(t.Context()))
+	assert.Check(t, table.Create(t.Context()))
 	signed := anythings(t, table, w.registry, nil)
 	free := anythings(t, table, w.registry, &encryption.Options{Unsigned: []string{"Free", "Other"}})
 	for _, writer := range []*patterns.Repository[anything]{signed, free} {
 		if err := table.Entities().DeleteUnconditional(t.Context(), key); !errors.Is(err, tables.ErrNotFound) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 		}
-		harness.Check(t, writer.Insert(t.Context(), &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.Int64(1), "Free": tables.Int64(1)}}))
+		assert.Check(t, writer.Insert(t.Context(), &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.Int64(1), "Free": tables.Int64(1)}}))
 		rows := intrude(t, w.s, "Rest")
 		intact := rows.read(t, key)
 		for what, change := range map[string]func(row map[string]any){
@@ -115,7 +114,7 @@ func TestUnsigned(t *testing.T) {
 			row := maps.Clone(intact)
 			change(row)
 			rows.put(t, key, row)
-			harness.Check(t, assert.Err(free.Get(t.Context(), key)))
+			assert.Check(t, assert.Err(free.Get(t.Context(), key)))
 			if writer == signed {
 				refusedBy(t, assert.Err(signed.Get(t.Context(), key)), what+", where nothing is listed")
 			}
@@ -147,7 +146,7 @@ func TestTypeAndVersionAreSealed(t *testing.T) {
 		return &account{ID: old.ID, Email: old.Email, City: "by the step", Secret: old.Secret}, nil
 	})}})
 	r := w.accounts(t, nil, kind)
-	harness.Check(t, r.Insert(t.Context(), &account{ID: "1", City: "Seattle", Secret: "x"}))
+	assert.Check(t, r.Insert(t.Context(), &account{ID: "1", City: "Seattle", Secret: "x"}))
 	rows := intrude(t, w.s, "Accounts")
 	intact := rows.read(t, accountKey("1"))
 	assert.Equal(assert.Fatal(t), intact["EntityType"], "Account@2", "EntityType")
@@ -179,12 +178,12 @@ func TestRowsOfAnotherAccount(t *testing.T) {
 	ctx := t.Context()
 	s := storagetest.Simulator(t, nil)
 	w, key := worldOn(t, s), accountKey("1")
-	harness.Check(t, w.accounts(t, nil).Insert(ctx, &account{ID: "1", Email: "june@contoso.com", Secret: "x"}), w.registry.CreateBeacon(ctx, "email"))
+	assert.Check(t, w.accounts(t, nil).Insert(ctx, &account{ID: "1", Email: "june@contoso.com", Secret: "x"}), w.registry.CreateBeacon(ctx, "email"))
 	there := storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "fabrikam"})
 	to := func(identity string) *world {
-		account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(there.ConnectionString, &tables.AccountOptions{ClientOptions: there.ClientOptions, Identity: identity}))
+		account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(there.ConnectionString, &tables.AccountOptions{ClientOptions: there.ClientOptions, Identity: identity}))
 		other := &world{s: there, account: account, keys: account.Table(w.keys.Name()), wrapper: w.wrapper}
-		harness.Check(t, other.keys.CreateIfMissing(ctx))
+		assert.Check(t, other.keys.CreateIfMissing(ctx))
 		other.registry = other.open(t, w.wrapper, nil)
 		return other
 	}
@@ -192,7 +191,7 @@ func TestRowsOfAnotherAccount(t *testing.T) {
 	r := other.accounts(t, nil)
 	for _, name := range []string{"Accounts", w.keys.Name()} {
 		for row, err := range w.account.Table(name).Entities().Query().AllowTableScan().All(ctx) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			intrude(t, there, name).put(t, row.Key, intrude(t, s, name).read(t, row.Key))
 		}
 	}
@@ -208,7 +207,7 @@ func TestRowsOfAnotherAccount(t *testing.T) {
 	if a, err := restored.accounts(t, nil).Get(ctx, key); err != nil || a.Secret != "x" {
 		t.Errorf("after a restore: %+v, %v", a, err)
 	}
-	harness.Check(t, restored.registry.Check(ctx), restored.accounts(t, nil).Insert(ctx, &account{ID: "2"}))
+	assert.Check(t, restored.registry.Check(ctx), restored.accounts(t, nil).Insert(ctx, &account{ID: "2"}))
 }
 
 type tenantKey struct{}
@@ -226,7 +225,7 @@ func TestRequiredContext(t *testing.T) {
 		return map[string]string{"tenant": tenant}, nil
 	}})
 	as := func(tenant string) context.Context { return context.WithValue(t.Context(), tenantKey{}, tenant) }
-	harness.Check(t, r.Insert(as("contoso"), &account{ID: "1", Secret: "x"}), assert.Err(r.Get(as("contoso"), accountKey("1"))))
+	assert.Check(t, r.Insert(as("contoso"), &account{ID: "1", Secret: "x"}), assert.Err(r.Get(as("contoso"), accountKey("1"))))
 	for _, text := range printed(intrude(t, w.s, "Accounts").read(t, accountKey("1"))) {
 		if strings.Contains(text, "contoso") {
 			t.Errorf("the context is stored: %s", text)
@@ -254,12 +253,12 @@ func TestRequiredContext(t *testing.T) {
 func (w *world) dataKey(t testing.TB) (encryption.DataKeyID, []byte) {
 	t.Helper()
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if !info.Current {
 			continue
 		}
 		wrapped, _ := bag(t, w.keys, tables.Key{Partition: "datakeys", Row: "key_" + info.ID.String()}).Get("Wrapped").Bytes()
-		return info.ID, harness.Must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: info.WrappedBy, Algorithm: encryption.AlgorithmA256KW, Bytes: wrapped}))
+		return info.ID, assert.Must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: info.WrappedBy, Algorithm: encryption.AlgorithmA256KW, Bytes: wrapped}))
 	}
 	t.Fatal("the registry has no current data key")
 	return encryption.DataKeyID{}, nil

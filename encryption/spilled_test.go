@@ -32,7 +32,7 @@ type person struct {
 func TestSpilledIsRefused(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := worldOn(t, s)
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, "queue", nil))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, "queue", nil))
 	refused := func(what string, o *encryption.Options, property string, sealed bool) {
 		t.Helper()
 		for _, spillFirst := range []bool{true, false} {
@@ -63,18 +63,18 @@ func TestCopyOfASpilledValue(t *testing.T) {
 	for _, project := range [][]string{nil, {"ID", "Photo"}} {
 		w := worldOn(t, s)
 		table, photos := w.account.Table(s.TableName(t)), blobstorage.Container(w.account, s.ContainerName(t))
-		queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, s.QueueName(t), nil))
+		queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, s.QueueName(t), nil))
 		_, err := photos.Create(ctx, nil)
-		harness.Check(t, err, table.Create(ctx), queue.Create(ctx))
+		assert.Check(t, err, table.Create(ctx), queue.Create(ctx))
 		photo := largeentities.NewProperty[person]("Photo", photos, &largeentities.Options{Threshold: 64})
 		byID := interpartition.NewIndex("id", func(p *person) compoundkey.Part { return compoundkey.Int(p.ID, 4) }, &interpartition.Options[person]{Project: project})
-		people := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, queue),
+		people := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, queue),
 			patterns.Schema[person]{Key: func(*person) tables.Key { return employeeKey("Sales", 1) }, Rows: compoundkey.Starting("empid")},
 			photo, encryption.New[person]("encryption", w.registry, nil), byID))
 		p := &person{ID: 7, Essay: "secret", Photo: []byte(strings.Repeat("a", 100))}
-		harness.Check(t, people.Insert(ctx, p), harness.DrainNow(ctx, queue))
+		assert.Check(t, people.Insert(ctx, p), harness.DrainNow(ctx, queue))
 		p.Photo = []byte(strings.Repeat("b", 100))
-		harness.Check(t, people.Replace(ctx, p)) // the old blob is deleted, and the copy perhaps not settled yet
+		assert.Check(t, people.Replace(ctx, p)) // the old blob is deleted, and the copy perhaps not settled yet
 		assert.NoError(assert.Fatal(t), assert.Err(byID.Get(ctx, compoundkey.Int(7, 4))), "projection %v", project)
 		for name, all := range map[string]iter.Seq2[*person, error]{"Range": byID.Range(ctx, compoundkey.All())} {
 			found := 0
@@ -86,7 +86,7 @@ func TestCopyOfASpilledValue(t *testing.T) {
 			assert.Equal(t, found, 1, "projection %v, %s: entities", project, name)
 		}
 		p.ID = 8
-		harness.Check(t, people.Replace(ctx, p))
+		assert.Check(t, people.Replace(ctx, p))
 		harness.WantKind(t, assert.Err(byID.Get(ctx, compoundkey.Int(7, 4))), tables.ErrNotFound)
 	}
 }
@@ -98,12 +98,12 @@ func TestUsesInPackedRows(t *testing.T) {
 	id := encryption.DataKeyID(seal[8:24])
 	packed := "VFBFnone:s1:x_encryptionSeal:b200:" + base64.StdEncoding.EncodeToString(seal)
 	table := a.account.Table("Packed")
-	harness.Check(t, table.Create(t.Context()))
+	assert.Check(t, table.Create(t.Context()))
 	for cut := range 90 {
 		first, last := packed[:cut], packed[cut:]
 		put(t, table, &tables.Entity{Key: tables.Key{Partition: "p", Row: "1"}, Properties: tables.Properties{text("Pack01", first[len(first)/2:]), text("Pack00", first[:len(first)/2])}})
 		put(t, table, &tables.Entity{Key: tables.Key{Partition: "p", Row: "2"}, Properties: tables.Properties{text("Pack00", last)}})
-		if uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), table)); uses[id] != 1 {
+		if uses := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), table)); uses[id] != 1 {
 			t.Errorf("cut at %d: %v", cut, uses)
 		}
 	}

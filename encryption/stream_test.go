@@ -14,7 +14,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -25,7 +24,7 @@ var binding = []byte("photos/1\x00Sales/empid_000223\x00Photo")
 
 func streamOf(t testing.TB, registry *encryption.Registry, scope string) encryption.Stream {
 	t.Helper()
-	return harness.Must[encryption.Stream](t)(encryption.NewStream(registry, &encryption.StreamOptions{Scope: scope}))
+	return assert.Must[encryption.Stream](t)(encryption.NewStream(registry, &encryption.StreamOptions{Scope: scope}))
 }
 
 func content(n int) []byte {
@@ -39,7 +38,7 @@ func content(n int) []byte {
 
 func sealed(t testing.TB, s encryption.Stream, plain []byte) []byte {
 	t.Helper()
-	return harness.Must[[]byte](t)(io.ReadAll(harness.Must[io.Reader](t)(s.Seal(t.Context(), binding, bytes.NewReader(plain)))))
+	return assert.Must[[]byte](t)(io.ReadAll(assert.Must[io.Reader](t)(s.Seal(t.Context(), binding, bytes.NewReader(plain)))))
 }
 
 // opened reads a stream to the end.
@@ -68,8 +67,8 @@ func TestStreamRoundTrip(t *testing.T) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 		for name, slow := range map[string]func(io.Reader) io.Reader{"half": iotest.HalfReader, "data with the error": iotest.DataErrReader} {
-			in := harness.Must[io.Reader](t)(s.Seal(t.Context(), binding, slow(bytes.NewReader(plain))))
-			out := harness.Must[io.Reader](t)(s.Open(t.Context(), binding, slow(in)))
+			in := assert.Must[io.Reader](t)(s.Seal(t.Context(), binding, slow(bytes.NewReader(plain))))
+			out := assert.Must[io.Reader](t)(s.Open(t.Context(), binding, slow(in)))
 			if got, err := io.ReadAll(slow(out)); err != nil || !bytes.Equal(got, plain) {
 				t.Errorf("%d bytes, %s: %v", n, name, err)
 			}
@@ -138,9 +137,9 @@ func TestStreamTampering(t *testing.T) {
 
 	// A connection that breaks off is not the end, and not tampering.
 	broken := io.MultiReader(bytes.NewReader(plain), iotest.ErrReader(io.ErrUnexpectedEOF))
-	in := harness.Must[io.Reader](t)(s.Seal(t.Context(), binding, broken))
+	in := assert.Must[io.Reader](t)(s.Seal(t.Context(), binding, broken))
 	assert.ErrorIs(t, assert.Err(io.ReadAll(in)), io.ErrUnexpectedEOF, "sealing from a connection that breaks off")
-	r := harness.Must[io.Reader](t)(s.Open(t.Context(), binding, io.MultiReader(bytes.NewReader(c[:header+chunk]), iotest.ErrReader(io.ErrUnexpectedEOF))))
+	r := assert.Must[io.Reader](t)(s.Open(t.Context(), binding, io.MultiReader(bytes.NewReader(c[:header+chunk]), iotest.ErrReader(io.ErrUnexpectedEOF))))
 	if _, err := io.ReadAll(r); !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, encryption.ErrNotAuthentic) {
 		t.Errorf("opening from a connection that breaks off: %v", err)
 	}
@@ -176,13 +175,13 @@ func TestStreamRanges(t *testing.T) {
 					continue
 				}
 				blob := &ranged{blob: c}
-				r := harness.Must[io.ReadCloser](t)(s.OpenRange(t.Context(), binding, int64(len(c)), int64(from), int64(length), blob.fetch))
+				r := assert.Must[io.ReadCloser](t)(s.OpenRange(t.Context(), binding, int64(len(c)), int64(from), int64(length), blob.fetch))
 				got, err := io.ReadAll(r)
 				want := plain[min(from, n):min(from+length, n)]
 				if err != nil || !bytes.Equal(got, want) || blob.calls != 2 || blob.sent > 88+int64(len(want))+2*(chunk+28)+28*4 {
 					t.Fatalf("%d bytes, %d at %d: %d bytes, %v, %d fetches of %d bytes", n, length, from, len(got), err, blob.calls, blob.sent)
 				}
-				harness.Check(t, r.Close())
+				assert.Check(t, r.Close())
 			}
 		}
 	}
@@ -231,7 +230,7 @@ func TestStreamMemory(t *testing.T) {
 	want := int64(size)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	out := harness.Must[io.Reader](t)(s.Open(t.Context(), binding, harness.Must[io.Reader](t)(s.Seal(t.Context(), binding, &size))))
+	out := assert.Must[io.Reader](t)(s.Open(t.Context(), binding, assert.Must[io.Reader](t)(s.Seal(t.Context(), binding, &size))))
 	n, err := io.CopyBuffer(sha256.New(), struct{ io.Reader }{out}, make([]byte, 4096))
 	runtime.ReadMemStats(&after)
 	if n != want || err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -90,7 +89,7 @@ func (unexported) use() string { return unexported{}.secret }
 func attachTo[T any](t *testing.T, o *encryption.Options) (*patterns.Repository[T], error) {
 	t.Helper()
 	w := worldOn(t, storagetest.Simulator(t, nil))
-	harness.Check(t, w.account.Table("Things").Create(t.Context()))
+	assert.Check(t, w.account.Table("Things").Create(t.Context()))
 	return patterns.NewRepository(w.account.Table("Things"), patterns.Schema[T]{Key: func(*T) tables.Key { return aKey }}, encryption.New[T]("encryption", w.registry, o))
 }
 
@@ -115,13 +114,13 @@ func TestTagsWithoutEffect(t *testing.T) {
 		assert.ErrorIs(t, err, tables.ErrWiring, what)
 	}
 	_ = unexported{}.use()
-	r := harness.Must[*patterns.Repository[flat]](t)(attachTo[flat](t, nil))
-	harness.Check(t, r.Insert(t.Context(), &flat{inner: inner{Secret: "s", Open: "o"}, Renamed: "r", Not: "n"}))
+	r := assert.Must[*patterns.Repository[flat]](t)(attachTo[flat](t, nil))
+	assert.Check(t, r.Insert(t.Context(), &flat{inner: inner{Secret: "s", Open: "o"}, Renamed: "r", Not: "n"}))
 	stored := bag(t, r.Table(), aKey)
 	for name, want := range map[string]tables.Type{"Secret": tables.TypeBinary, "Other": tables.TypeBinary, "Open": tables.TypeString, "Not": tables.TypeString, "Self": tables.TypeString} {
 		assert.Equal(t, stored.Get(name).Type(), want, "the stored type of %s", name)
 	}
-	read := harness.Must[*flat](t)(r.Get(t.Context(), aKey))
+	read := assert.Must[*flat](t)(r.Get(t.Context(), aKey))
 	if read.Secret != "s" || read.Renamed != "r" {
 		t.Errorf("read %+v", read)
 	}
@@ -134,7 +133,7 @@ func TestOneErrorForAll(t *testing.T) {
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
 	e := june("Sales", 1)
-	harness.Check(t, r.Insert(ctx, e))
+	assert.Check(t, r.Insert(ctx, e))
 	whole := bag(t, r.Table(), employeeKey("Sales", 1))
 	texts := map[string]bool{}
 	for _, at := range []int{0, 3, 4, 5, 7, 10, 30, 60, 88, 100} {
@@ -161,7 +160,7 @@ func TestOneErrorForAll(t *testing.T) {
 		t.Log(text)
 	}
 	put(t, r.Table(), whole)
-	part := harness.Must[*employee](t)(r.Query().Partition("Sales").Select("Number").First(ctx))
+	part := assert.Must[*employee](t)(r.Query().Partition("Sales").Select("Number").First(ctx))
 	assert.ErrorIs(t, r.Replace(ctx, part), tables.ErrInvalid, "a write of what was read in part")
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -107,7 +106,7 @@ func TestRemovedAndAdded(t *testing.T) {
 		_, err := a.Load(t.Context(), allOf(aKey), changed)
 		refusedBy(t, err, what)
 	}
-	if read := harness.Must[tables.Properties](t)(a.Load(t.Context(), allOf(aKey), empty)); len(read) != 1 {
+	if read := assert.Must[tables.Properties](t)(a.Load(t.Context(), allOf(aKey), empty)); len(read) != 1 {
 		t.Errorf("an entity with nothing to encrypt has %d properties", len(read))
 	}
 }
@@ -139,7 +138,7 @@ func TestEveryPairSwapped(t *testing.T) {
 	add("another table", elsewhere, aKey)
 	add("another tenant", scoped, aKey)
 	add("another registry", foreign, aKey)
-	harness.Must[encryption.DataKeyID](t)(home.registry.CreateDataKey(t.Context()))
+	assert.Must[encryption.DataKeyID](t)(home.registry.CreateDataKey(t.Context()))
 	add("another data key", home, aKey)
 
 	names := []string{"A", "B", "C", encryption.SealProperty}

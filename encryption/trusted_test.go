@@ -23,7 +23,7 @@ import (
 // planted is the row of a key that is somebody else's, right in all that the public half of the wrapping key is enough for.
 func planted(t testing.TB, public encryption.KeyWrapper, table *tables.Table, key []byte, row string) tables.Properties {
 	t.Helper()
-	wrapped := harness.Must[encryption.WrappedKey](t)(public.Wrap(t.Context(), key))
+	wrapped := assert.Must[encryption.WrappedKey](t)(public.Wrap(t.Context(), key))
 	id := hmac.New(sha256.New, key)
 	id.Write([]byte("tablepatterns/encryption/1/id"))
 	created := time.UnixMilli(1_790_000_000_000).UTC()
@@ -33,43 +33,43 @@ func planted(t testing.TB, public encryption.KeyWrapper, table *tables.Table, ke
 	}
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(created.UnixMilli())))
 	return tables.Properties{{Name: "Wrapped", Value: tables.Binary(wrapped.Bytes)}, {Name: "Check", Value: tables.Binary(mac.Sum(nil))}, text("State", "active"),
-		{Name: "Created", Value: harness.Must[tables.Value](t)(tables.DateTime(created))}, text("WrappedBy", wrapped.KeyID), text("Algorithm", wrapped.Algorithm)}
+		{Name: "Created", Value: assert.Must[tables.Value](t)(tables.DateTime(created))}, text("WrappedBy", wrapped.KeyID), text("Algorithm", wrapped.Algorithm)}
 }
 
 // TestTrusted: who can write the registry's table, and knows the public half of its wrapping key, makes no program write or read
 // under a key of theirs that says which ones it trusts. Without that they do.
 func TestTrusted(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
-	w.wrapper = harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", harness.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))))
+	w.wrapper = assert.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", assert.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))))
 	in := func(trusted ...encryption.DataKeyID) *encryption.Registry {
 		return w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "rsa", Trusted: trusted, TrustTable: true})
 	}
-	ours := harness.Must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
-	harness.Check(t, in().CreateBeacon(ctx, "number"))
-	beacon := harness.Must[encryption.Beacon](t)(in().Beacon(ctx, "number", 0)).KeyID()
+	ours := assert.Must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
+	assert.Check(t, in().CreateBeacon(ctx, "number"))
+	beacon := assert.Must[encryption.Beacon](t)(in().Beacon(ctx, "number", 0)).KeyID()
 	w.registry = in(ours, beacon)
 	strict := w.employees(t, "Employees", nil)
-	harness.Check(t, strict.Insert(ctx, june("Sales", 1)), w.registry.Check(ctx), assert.Err(w.registry.Beacon(ctx, "number", 0)))
+	assert.Check(t, strict.Insert(ctx, june("Sales", 1)), w.registry.Check(ctx), assert.Err(w.registry.Beacon(ctx, "number", 0)))
 
 	// A data key of theirs, which the table says is current.
-	theirs := harness.Must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
+	theirs := assert.Must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
 	w.registry = in()
 	naive := w.employees(t, "Employees", nil)
-	harness.Check(t, naive.Insert(ctx, june("Sales", 2)), strict.Insert(ctx, june("Sales", 3)))
-	uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, strict.Table()))
+	assert.Check(t, naive.Insert(ctx, june("Sales", 2)), strict.Insert(ctx, june("Sales", 3)))
+	uses := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, strict.Table()))
 	if uses[theirs] != 9 || uses[ours] != 18 {
 		t.Errorf("%v", uses)
 	}
 	counted, counter := harness.CountedService(w.s)
 	account := open(t, counted)
-	again := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, &encryption.RegistryOptions{Name: "rsa", Trusted: []encryption.DataKeyID{ours}}))
-	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), again, nil))
+	again := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, &encryption.RegistryOptions{Name: "rsa", Trusted: []encryption.DataKeyID{ours}}))
+	reader := assert.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), again, nil))
 	_, err := reader.Get(ctx, employeeKey("Sales", 2))
 	refusedBy(t, err, "a row under a key that is not trusted")
 	assert.Equal(t, counter.Count(), 1, "requests for a row under a key that is not trusted")
-	harness.Check(t, assert.Err(reader.Get(ctx, employeeKey("Sales", 3))))
+	assert.Check(t, assert.Err(reader.Get(ctx, employeeKey("Sales", 3))))
 	for info, err := range w.registry.DataKeys(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if info.Current != (info.ID == theirs) {
 			t.Errorf("%+v", info)
 		}
@@ -80,7 +80,7 @@ func TestTrusted(t *testing.T) {
 	for _, row := range []string{"key_" + ours.String(), "beacon_number"} {
 		put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "rsa", Row: row}, Properties: planted(t, w.wrapper, w.keys, key, row)})
 	}
-	harness.Check(t, assert.Err(in().Beacon(ctx, "number", 0)), in().Check(ctx)) // they are right in all else
+	assert.Check(t, assert.Err(in().Beacon(ctx, "number", 0)), in().Check(ctx)) // they are right in all else
 	w.registry = in(ours, beacon)
 	strict = w.employees(t, "Employees", nil)
 	_, err = strict.Get(ctx, employeeKey("Sales", 1))
@@ -98,24 +98,24 @@ func TestTrustedRotation(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	var old encryption.DataKeyID
 	for info, err := range w.registry.DataKeys(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		old = info.ID
 	}
-	next := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	next := assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	table := w.account.Table(w.s.TableName(t))
-	harness.Check(t, table.Create(ctx))
+	assert.Check(t, table.Create(ctx))
 	program := func(trusted ...encryption.DataKeyID) *patterns.Repository[employee] {
-		return harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: trusted}), nil))
+		return assert.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: trusted}), nil))
 	}
 	generations := []*patterns.Repository[employee]{program(old), program(old, next), program(next, old), program(next)}
 	for i, writer := range generations[:3] {
-		harness.Check(t, writer.Insert(ctx, june("Sales", i)))
+		assert.Check(t, writer.Insert(ctx, june("Sales", i)))
 		for _, reader := range generations[max(0, i-1) : i+2] {
 			if i == 2 && reader == generations[3] {
 				_, err := reader.Get(ctx, employeeKey("Sales", 0))
 				refusedBy(t, err, "a row that was not encrypted again")
 			}
-			harness.Check(t, assert.Err(reader.Get(ctx, employeeKey("Sales", i))))
+			assert.Check(t, assert.Err(reader.Get(ctx, employeeKey("Sales", i))))
 		}
 	}
 	p, err := encryption.Reencrypt(ctx, generations[2], nil)
@@ -123,7 +123,7 @@ func TestTrustedRotation(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for i := range 3 {
-		harness.Check(t, assert.Err(generations[3].Get(ctx, employeeKey("Sales", i))))
+		assert.Check(t, assert.Err(generations[3].Get(ctx, employeeKey("Sales", i))))
 	}
 	trusting := w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{next, old}})
 	assert.ErrorIs(t, trusting.RemoveUnusedDataKey(ctx, old, table), tables.ErrConflict, "a trusted key is removed")

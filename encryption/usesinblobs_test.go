@@ -12,7 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -21,30 +20,30 @@ import (
 func TestUsesInBlobs(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	blobs := blobstorage.Container(w.account, w.s.ContainerName(t))
-	harness.Check(t, assert.Err(blobs.Create(ctx, nil)))
+	assert.Check(t, assert.Err(blobs.Create(ctx, nil)))
 	upload := func(name string, content []byte) {
 		t.Helper()
-		harness.Check(t, assert.Err(blobs.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(bytes.NewReader(content)), nil)))
+		assert.Check(t, assert.Err(blobs.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(bytes.NewReader(content)), nil)))
 	}
 	want := map[encryption.DataKeyID]int64{}
 	for generation := range 2 {
 		s := streamOf(t, w.open(t, w.wrapper, nil), "")
 		for i := range 20 + generation {
 			c := sealed(t, s, content(i*10))
-			want[harness.Must[encryption.DataKeyID](t)(s.DataKey(c))]++
+			want[assert.Must[encryption.DataKeyID](t)(s.DataKey(c))]++
 			upload(fmt.Sprintf("photos/%d-%d", generation, i), c)
 		}
 		upload(fmt.Sprintf("other/%d", generation), sealed(t, s, nil))
-		harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+		assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	}
 	for i, plain := range [][]byte{nil, []byte("TPE\x01"), content(1000), append([]byte("TPE\x01\x01"), content(200)...)} {
 		upload(fmt.Sprintf("photos/plain-%d", i), plain)
 	}
-	if got := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.UsesInBlobs(ctx, blobs, "photos/")); !maps.Equal(got, want) {
+	if got := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.UsesInBlobs(ctx, blobs, "photos/")); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	total := int64(0)
-	for _, n := range harness.Must[map[encryption.DataKeyID]int64](t)(encryption.UsesInBlobs(ctx, blobs, "")) {
+	for _, n := range assert.Must[map[encryption.DataKeyID]int64](t)(encryption.UsesInBlobs(ctx, blobs, "")) {
 		total += n
 	}
 	assert.Equal(t, total, 43, "of the whole container")
@@ -58,10 +57,10 @@ func TestUsesInBlobs(t *testing.T) {
 func TestUsesInBlobsFaults(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
 	blobs := blobstorage.Container(w.account, "photos")
-	harness.Check(t, assert.Err(blobs.Create(ctx, nil)))
+	assert.Check(t, assert.Err(blobs.Create(ctx, nil)))
 	s := streamOf(t, w.registry, "")
 	for i := range 2 {
-		harness.Check(t, assert.Err(blobs.NewBlockBlobClient(fmt.Sprint(i)).Upload(ctx, streaming.NopCloser(bytes.NewReader(sealed(t, s, content(100)))), nil)))
+		assert.Check(t, assert.Err(blobs.NewBlockBlobClient(fmt.Sprint(i)).Upload(ctx, streaming.NopCloser(bytes.NewReader(sealed(t, s, content(100)))), nil)))
 	}
 	points := 0
 	for i := range 3 {

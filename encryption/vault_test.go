@@ -20,7 +20,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -48,7 +47,7 @@ func newVault(t testing.TB) *vault {
 
 func (v *vault) rotate(t testing.TB, version string) {
 	t.Helper()
-	v.newest, v.versions[version] = version, harness.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
+	v.newest, v.versions[version] = version, assert.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
 }
 
 func (v *vault) wrapper(t testing.TB, o *encryption.VaultOptions) encryption.VaultKey {
@@ -92,9 +91,9 @@ func (v *vault) wrapper(t testing.TB, o *encryption.VaultOptions) encryption.Vau
 			return r, azfake.ErrorResponder{}
 		},
 	}
-	client := harness.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{
+	client := assert.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{
 		ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server), Retry: policy.RetryOptions{MaxRetries: -1}}}))
-	return harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, o))
+	return assert.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, o))
 }
 
 type credential struct{}
@@ -109,9 +108,9 @@ func TestVaultKey(t *testing.T) {
 	v, ctx := newVault(t), t.Context()
 	w := v.wrapper(t, nil)
 	key := bytes.Repeat([]byte{7}, 32)
-	first := harness.Must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
+	first := assert.Must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
 	v.rotate(t, secondVersion)
-	then := harness.Must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
+	then := assert.Must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
 	if first.KeyID != vaultKeyID+"/"+firstVersion || then.KeyID != vaultKeyID+"/"+secondVersion || first.Algorithm != encryption.AlgorithmRSAOAEP256 {
 		t.Errorf("wrapped by %s, then %s, with %s", first.KeyID, then.KeyID, first.Algorithm)
 	}
@@ -156,17 +155,17 @@ func TestVaultKey(t *testing.T) {
 // TestVaultOutage: while the vault does not answer, a read says so, and is not taken for tampering.
 func TestVaultOutage(t *testing.T) {
 	w, v := newWorld(t), newVault(t)
-	w.registry = harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
-	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+	w.registry = assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
+	assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
 	r := w.employees(t, w.s.TableName(t), nil)
-	harness.Check(t, r.Insert(t.Context(), june("Sales", 1)))
-	again := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
-	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), again, nil))
+	assert.Check(t, r.Insert(t.Context(), june("Sales", 1)))
+	again := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
+	r = assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), again, nil))
 	v.status = 503
 	_, err := r.Get(t.Context(), employeeKey("Sales", 1))
 	if errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrNotFound) || err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("while the vault is down: %v", err)
 	}
 	v.status = 0
-	harness.Must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 1)))
+	assert.Must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 1)))
 }

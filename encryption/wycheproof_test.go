@@ -15,7 +15,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -70,7 +69,7 @@ func wycheproofDir(t *testing.T) string {
 // vector that the function leaves out is of a size that the package does not have.
 func (w *wycheproof) run(t *testing.T, file string, want int, accepts func(group int, c *wycheproofCase) (accepted, used bool)) {
 	t.Helper()
-	harness.Check(t, json.Unmarshal(harness.Must[[]byte](t)(os.ReadFile(file)), w))
+	assert.Check(t, json.Unmarshal(assert.Must[[]byte](t)(os.ReadFile(file)), w))
 	used := 0
 	for i := range w.TestGroups {
 		for j := range w.TestGroups[i].Tests {
@@ -104,7 +103,7 @@ func TestWycheproof(t *testing.T) {
 				return false, false
 			}
 			aead, err := encryption.NewAEAD(c.Key)
-			harness.Check(t, err)
+			assert.Check(t, err)
 			plain, err := aead.Open(nil, nil, slices.Concat(c.Iv, c.Ct, c.Tag), c.Aad) // Seal draws its nonce, so only Open can be held against a vector
 			return err == nil && bytes.Equal(plain, c.Msg), true
 		})
@@ -130,8 +129,8 @@ func TestWycheproof(t *testing.T) {
 		t.Run(algorithm, func(t *testing.T) {
 			w := &wycheproof{}
 			w.run(t, file(name), 29, func(group int, c *wycheproofCase) (accepted, used bool) {
-				private := harness.Must[any](t)(x509.ParsePKCS8PrivateKey(w.TestGroups[group].PrivateKeyPkcs8))
-				wrapper := harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private.(*rsa.PrivateKey)))
+				private := assert.Must[any](t)(x509.ParsePKCS8PrivateKey(w.TestGroups[group].PrivateKeyPkcs8))
+				wrapper := assert.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private.(*rsa.PrivateKey)))
 				key, err := wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "rsa", Algorithm: algorithm, Bytes: c.Ct})
 				if err != nil && !errors.Is(err, tables.ErrGarbled) {
 					t.Errorf("vector %d: %v", c.ID, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -20,7 +21,7 @@ func TestCancelledPutOfAnIntent(t *testing.T) {
 			whole := newQueue(t, s, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			faulty, _ := s.Faulty(storagetest.On(storagetest.PutMessage, storagetest.Once(storagetest.Always(when("cancel", cancel)))))
-			q := harness.Must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
+			q := assert.Must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
 			began := false
 			err := harness.Runner(q).Run(ctx, intents.Intent{ID: "1", Members: []intents.Member{{Repository: "r"}}}, func(context.Context) error { began = true; return nil }, func(context.Context) (intents.Rest, error) { return intents.Rest{}, nil })
 			if !errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrUnknownOutcome) || began {

@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/handle"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -21,10 +20,10 @@ import (
 func behind(t *testing.T) (intents.RunnerCloser, *eventual.Queue, *bytes.Buffer) {
 	t.Helper()
 	s, log := storagetest.Simulator(t, nil), &bytes.Buffer{}
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{
 		ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(log, nil))}))
-	q := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", &eventual.QueueOptions{VisibilityTimeout: time.Second}))
-	harness.Check(t, q.Create(t.Context()))
+	q := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", &eventual.QueueOptions{VisibilityTimeout: time.Second}))
+	assert.Check(t, q.Create(t.Context()))
 	return intents.Of((*handle.Any)(q)).Runner(8), q, log
 }
 
@@ -47,18 +46,18 @@ func TestCloseWritesItsOwnEntity(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	nested := make(chan error, 1)
-	harness.Check(t, runner.Run(ctx, about("1", "a"), committed, closing(func(ctx context.Context) error {
+	assert.Check(t, runner.Run(ctx, about("1", "a"), committed, closing(func(ctx context.Context) error {
 		err := runner.Run(ctx, about("2", "a"), committed, closing(func(context.Context) error { return nil }))
 		nested <- err
 		return err
 	})))
 	select {
 	case err := <-nested:
-		harness.Check(t, err)
+		assert.Check(t, err)
 	case <-ctx.Done():
 		t.Fatal("the change waits for the intent that it belongs to")
 	}
-	harness.Check(t, runner.Close(ctx))
+	assert.Check(t, runner.Close(ctx))
 	if n, err := q.Length(ctx); n != 0 || err != nil {
 		t.Errorf("%d messages are left, %v", n, err)
 	}
@@ -73,7 +72,7 @@ func TestCloseFailsInBackground(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			runner, q, log := behind(t)
-			harness.Check(t, runner.Run(t.Context(), about("1", "a"), committed, closing(fails)), runner.Close(t.Context()))
+			assert.Check(t, runner.Run(t.Context(), about("1", "a"), committed, closing(fails)), runner.Close(t.Context()))
 			if n, err := q.Length(t.Context()); n != 1 || err != nil {
 				t.Errorf("%d messages are left, %v", n, err)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -45,17 +45,17 @@ func (r *replay) Do(req *http.Request) (*http.Response, error) {
 func BenchmarkPage(b *testing.B) {
 	ctx, s := b.Context(), storagetest.Simulator(b, nil)
 	name, p := newTable(b, s)
-	before := harness.Must[*program](b)(startOld(s, name))
-	harness.Check(b, p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
+	before := assert.Must[*program](b)(startOld(s, name))
+	assert.Check(b, p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
 	for id := range 999 {
 		if id%10 == 0 {
-			harness.Check(b, before.v1.Insert(ctx, old(id)))
+			assert.Check(b, before.v1.Insert(ctx, old(id)))
 		} else {
-			harness.Check(b, p.employees.Insert(ctx, current(id)))
+			assert.Check(b, p.employees.Insert(ctx, current(id)))
 		}
 	}
 	replayed := s.WithTransport(func(inner policy.Transporter) policy.Transporter { return &replay{inner: inner} })
-	p = harness.Must[*program](b)(start(replayed, name))
+	p = assert.Must[*program](b)(start(replayed, name))
 	filter := "PartitionKey eq 'Sales'"
 	sides := []func() (int, error){
 		func() (int, error) {

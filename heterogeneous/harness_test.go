@@ -9,7 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -147,8 +147,8 @@ func byVisits() patterns.Pattern[employee] {
 func newTable(t testing.TB, s *storagetest.Service, more ...patterns.Pattern[employee]) (string, *program) {
 	t.Helper()
 	name := s.TableName(t)
-	p := harness.Must[*program](t)(start(s, name, more...))
-	harness.Check(t, p.table.Create(t.Context()))
+	p := assert.Must[*program](t)(start(s, name, more...))
+	assert.Check(t, p.table.Create(t.Context()))
 	return name, p
 }
 
@@ -180,13 +180,13 @@ func text(v any) string {
 func stored(t testing.TB, table *tables.Table, key tables.Key) string {
 	t.Helper()
 	answer, err := table.Client().GetEntity(t.Context(), key.Partition, key.Row, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	var properties map[string]any
-	harness.Check(t, json.Unmarshal(answer.Value, &properties))
+	assert.Check(t, json.Unmarshal(answer.Value, &properties))
 	for name := range properties {
 		if strings.HasPrefix(name, "odata.") || strings.HasPrefix(name, "_tpWrite") || strings.HasPrefix(name, "_tpInc") || strings.HasPrefix(name, "Timestamp") {
 			delete(properties, name)
 		}
 	}
-	return string(harness.Must[[]byte](t)(json.Marshal(properties)))
+	return string(assert.Must[[]byte](t)(json.Marshal(properties)))
 }

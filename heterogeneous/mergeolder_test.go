@@ -7,7 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -29,9 +29,9 @@ func TestMergeIntoWhatAStepDrops(t *testing.T) {
 		Visits int
 	}
 	ctx, s := t.Context(), storagetest.Open(t)
-	table := harness.Must[*tables.Table](t)(tableOf(s, s.TableName(t)))
-	harness.Check(t, table.Create(ctx))
-	before := harness.Must[*patterns.Repository[first]](t)(patterns.NewRepository(table, patterns.Schema[first]{
+	table := assert.Must[*tables.Table](t)(tableOf(s, s.TableName(t)))
+	assert.Check(t, table.Create(ctx))
+	before := assert.Must[*patterns.Repository[first]](t)(patterns.NewRepository(table, patterns.Schema[first]{
 		Key: func(e *first) tables.Key { return keyOf(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, heterogeneous.NewType[first]("Employee", 1, nil)))
 	typ := heterogeneous.NewType[second]("Employee", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{
@@ -42,17 +42,17 @@ func TestMergeIntoWhatAStepDrops(t *testing.T) {
 			}
 			return next, nil
 		})}})
-	now := harness.Must[*patterns.Repository[second]](t)(patterns.NewRepository(table, patterns.Schema[second]{
+	now := assert.Must[*patterns.Repository[second]](t)(patterns.NewRepository(table, patterns.Schema[second]{
 		Key: func(e *second) tables.Key { return keyOf(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, typ))
 	key := keyOf("Sales", 1)
-	harness.Check(t, before.Insert(ctx, &first{place: place{"Sales", 1}, Phone: "none"}))
-	bag := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, key))
+	assert.Check(t, before.Insert(ctx, &first{place: place{"Sales", 1}, Phone: "none"}))
+	bag := assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, key))
 	bag.Properties = tables.Properties{{Name: "Color", Value: tables.String("red")}}
-	harness.Check(t, table.Entities().Merge(ctx, bag)) // what neither version knows stays
-	e := harness.Must[*second](t)(now.Get(ctx, key))
+	assert.Check(t, table.Entities().Merge(ctx, bag)) // what neither version knows stays
+	e := assert.Must[*second](t)(now.Get(ctx, key))
 	e.Visits = 7
-	harness.Check(t, now.Merge(ctx, e, "Visits"))
+	assert.Check(t, now.Merge(ctx, e, "Visits"))
 	if e, err := now.Get(ctx, key); err != nil || e.Phone != nil || e.Visits != 7 {
 		t.Errorf("it reads as %+v, %v", e, err)
 	}

@@ -27,21 +27,21 @@ func TestModify(t *testing.T) {
 	for what, more := range map[string][]patterns.Pattern[employee]{"plain": nil, "with copies": {byVisits()}} {
 		t.Run(what, func(t *testing.T) {
 			name, p := newTable(t, s, more...)
-			before := harness.Must[*program](t)(startOld(s, name))
+			before := assert.Must[*program](t)(startOld(s, name))
 			car := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "car"}}
 			car.Set("Visits", tables.Int64(1))
 			car.Set("Color", tables.String("red"))
-			harness.Check(t, p.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), p.table.Entities().Insert(ctx, car))
+			assert.Check(t, p.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), p.table.Entities().Insert(ctx, car))
 			keys := []tables.Key{keyOf("Sales", 1), keyOf("Sales", 2), car.Key}
 			for _, key := range keys {
-				harness.Check(t, p.registry.Modify(ctx, key, visit))
+				assert.Check(t, p.registry.Modify(ctx, key, visit))
 			}
 			for id := 1; id <= 2; id++ {
 				want := current(id)
 				want.Visits = 2
-				assert.Equal(t, text(harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", id)))), text(want))
+				assert.Equal(t, text(assert.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", id)))), text(want))
 			}
-			e := harness.Must[*tables.Entity](t)(p.table.Entities().Get(ctx, car.Key))
+			e := assert.Must[*tables.Entity](t)(p.table.Entities().Get(ctx, car.Key))
 			if n, _ := e.Get("Visits").Int(); n != 2 || len(e.Properties) != 2 {
 				t.Errorf("the car is %v", e.Properties)
 			}
@@ -58,7 +58,7 @@ func TestModify(t *testing.T) {
 				}
 				own := errors.New("own")
 				assert.ErrorIs(t, p.registry.Modify(ctx, key, func(*tables.Entity) error { return own }), own, "an error of the change")
-				harness.Check(t, p.registry.Modify(ctx, key, func(*tables.Entity) error { return nil }))
+				assert.Check(t, p.registry.Modify(ctx, key, func(*tables.Entity) error { return nil }))
 				assert.Equal(t, stored(t, p.table, key), was, "after what was refused, or nothing")
 			}
 			assert.ErrorIs(t, p.registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "none"}, visit), tables.ErrNotFound, "an entity that is not")
@@ -66,7 +66,7 @@ func TestModify(t *testing.T) {
 		})
 	}
 	_, p := newTable(t, s, byVisits())
-	harness.Check(t, p.employees.Insert(ctx, current(1)))
+	assert.Check(t, p.employees.Insert(ctx, current(1)))
 	for what, value := range map[string]tables.Value{"Color": tables.String("red"), "Email": tables.Int64(1)} {
 		if err := p.registry.Modify(ctx, keyOf("Sales", 1), func(e *tables.Entity) error { e.Set(what, value); return nil }); err == nil {
 			t.Errorf("a %s that an employee cannot have was written", what)
@@ -79,15 +79,15 @@ func TestRequestCounts(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	counted, counter := harness.CountedService(s)
 	name, plain := newTable(t, s)
-	before := harness.Must[*program](t)(startOld(s, name))
-	harness.Check(t, plain.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)), before.v1.Insert(ctx, old(4)))
+	before := assert.Must[*program](t)(startOld(s, name))
+	assert.Check(t, plain.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)), before.v1.Insert(ctx, old(4)))
 	other := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "other"}}
 	other.Set("Visits", tables.Int64(1))
-	harness.Check(t, plain.table.Entities().Insert(ctx, other))
-	p := harness.Must[*program](t)(start(counted, name))
+	assert.Check(t, plain.table.Entities().Insert(ctx, other))
+	p := assert.Must[*program](t)(start(counted, name))
 	cost := func(want int, what string, err error) {
 		t.Helper()
-		harness.Check(t, err)
+		assert.Check(t, err)
 		assert.Equal(t, counter.Reset(), want, "%s: requests", what)
 	}
 	e := current(5)
@@ -109,11 +109,11 @@ func TestRequestCounts(t *testing.T) {
 	read, err := p.registry.Get(ctx, keyOf("Sales", 4))
 	cost(1, "Get of one that was upgraded", err)
 	cost(2, "Delete of what the registry has read", p.registry.Delete(ctx, read))
-	indexed := harness.Must[*program](t)(start(counted, name, byVisits()))
+	indexed := assert.Must[*program](t)(start(counted, name, byVisits()))
 	cost(1, "Insert with copies", indexed.employees.Insert(ctx, current(6)))
 	cost(4, "Modify, with copies", indexed.registry.Modify(ctx, keyOf("Sales", 6), visit))
 	repo, registry, err := reports(p.table, rot[report]{})
-	harness.Check(t, err, repo.Insert(ctx, &report{Department: "R", ID: 1}), repo.Insert(ctx, &report{Department: "R", ID: 2}))
+	assert.Check(t, err, repo.Insert(ctx, &report{Department: "R", ID: 1}), repo.Insert(ctx, &report{Department: "R", ID: 2}))
 	counter.Reset()
 	_, err = registry.Query().Partition("R").Page(ctx, "")
 	cost(1+2, "a page of two that the repository reads", err)

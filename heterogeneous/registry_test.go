@@ -28,7 +28,7 @@ func readAll(t *testing.T, q heterogeneous.Query) []string {
 	t.Helper()
 	var found []string
 	for v, err := range q.All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		found = append(found, text(v))
 	}
 	return found
@@ -39,7 +39,7 @@ func readAll(t *testing.T, q heterogeneous.Query) []string {
 func TestSeveralTypes(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())
-	before := harness.Must[*program](t)(startOld(s, name))
+	before := assert.Must[*program](t)(startOld(s, name))
 	bag := func(row, entityType string) *tables.Entity {
 		e := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: row}}
 		e.Set("Color", tables.String("red"))
@@ -52,9 +52,9 @@ func TestSeveralTypes(t *testing.T) {
 	garbage.Set(heterogeneous.EntityType, tables.Int32(7))
 	for _, e := range []*tables.Entity{bag("empid_000002x", "Car@1"), bag("empid_000004", "Employee@4"), bag("plain", ""),
 		bag("empid_000006", "Employee@01"), bag("dept_x", ""), garbage} {
-		harness.Check(t, p.table.Entities().Insert(ctx, e))
+		assert.Check(t, p.table.Entities().Insert(ctx, e))
 	}
-	harness.Check(t, p.employees.Insert(ctx, current(3)), before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)),
+	assert.Check(t, p.employees.Insert(ctx, current(3)), before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)),
 		p.departments.Insert(ctx, &department{DepartmentName: "Sales", EmployeeCount: 3}))
 	want := []string{
 		"department dept_Sales Sales 3",
@@ -78,7 +78,7 @@ func TestSeveralTypes(t *testing.T) {
 	}
 	first := readAll(t, before.registry.Query().Partition("Sales").Rows(compoundkey.All().Under("empid")).Top(3))
 	assert.Slices(t, first, []string{"first 1 June Jones1 1", "first 2 June Jones2 1", "bag empid_000002x Car@1 2"}, "the old program")
-	assert.Equal(t, text(harness.Must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1)))), want[2], "Get")
+	assert.Equal(t, text(assert.Must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1)))), want[2], "Get")
 	if _, err := p.registry.Get(ctx, tables.Key{Partition: "Sales", Row: "visits_000001_000001"}); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a copy reads as %v", err)
 	}
@@ -89,21 +89,21 @@ func TestSeveralTypes(t *testing.T) {
 func TestWritesOfWhatWasRead(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())
-	harness.Check(t, p.employees.Insert(ctx, current(1)), harness.Must[*program](t)(startOld(s, name)).v1.Insert(ctx, old(2)),
+	assert.Check(t, p.employees.Insert(ctx, current(1)), assert.Must[*program](t)(startOld(s, name)).v1.Insert(ctx, old(2)),
 		p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
 	for v, err := range p.registry.Query().Partition("Sales").All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		switch v := v.(type) {
 		case *employee:
 			stale := *v
 			v.Visits = 5
-			harness.Check(t, p.employees.Replace(ctx, v))
+			assert.Check(t, p.employees.Replace(ctx, v))
 			assert.ErrorIs(t, p.employees.Replace(ctx, &stale), tables.ErrConflict, "a stale Replace")
 		case *department:
 			if v.PartitionKey != "Sales" || v.RowKey != "dept_Sales" || v.ETag == "" || v.Timestamp.IsZero() {
 				t.Errorf("%+v", v)
 			}
-			harness.Check(t, p.registry.Delete(ctx, v))
+			assert.Check(t, p.registry.Delete(ctx, v))
 		default:
 			t.Errorf("%s", text(v))
 		}
@@ -111,7 +111,7 @@ func TestWritesOfWhatWasRead(t *testing.T) {
 	assert.NoError(t, harness.Clean(ctx, p.employees.Verify, nil))
 	want := []string{"employee 1 June Jones1 <jones1@contoso.com> 5", "employee 2 June Jones2 <jones2@contoso.com> 5"}
 	assert.Slices(t, readAll(t, p.registry.Query().Partition("Sales")), want)
-	bag := harness.Must[*tables.Entity](t)(p.table.Entities().Get(ctx, keyOf("Sales", 1)))
+	bag := assert.Must[*tables.Entity](t)(p.table.Entities().Get(ctx, keyOf("Sales", 1)))
 	assert.ErrorIs(t, p.registry.Delete(ctx, bag), tables.ErrInvalid, "deleting an entity with copies as a bag")
 	assert.ErrorIs(t, p.registry.Delete(ctx, &employeeV1{}), tables.ErrWiring, "deleting a type that is not registered")
 }
@@ -177,10 +177,10 @@ func TestUnknownEntitiesAreGuarded(t *testing.T) {
 	_, p := newTable(t, s, byVisits())
 	repo, _, err := reports(p.table, wide())
 	long := longReport(1)
-	harness.Check(t, err, p.employees.Insert(ctx, current(1)), repo.Insert(ctx, long))
-	ignorant := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table))
+	assert.Check(t, err, p.employees.Insert(ctx, current(1)), repo.Insert(ctx, long))
+	ignorant := assert.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table))
 	for _, key := range []tables.Key{keyOf("Sales", 1), long.Key()} {
-		v := harness.Must[any](t)(ignorant.Get(ctx, key))
+		v := assert.Must[any](t)(ignorant.Get(ctx, key))
 		bag, ok := v.(*tables.Entity)
 		if !ok || bag.Timestamp.IsZero() || bag.ETag == "" || bag.Properties.Has(" spread") {
 			t.Fatalf("read %v", v)
@@ -200,10 +200,10 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	for what, more := range map[string]patterns.Pattern[report]{"several rows": wide(), "rewritten": rot[report]{}} {
 		t.Run(what, func(t *testing.T) {
-			table := harness.Must[*tables.Table](t)(tableOf(s, s.TableName(t)))
-			harness.Check(t, table.Create(ctx))
+			table := assert.Must[*tables.Table](t)(tableOf(s, s.TableName(t)))
+			assert.Check(t, table.Create(ctx))
 			repo, registry, err := reports(table, more)
-			harness.Check(t, err)
+			assert.Check(t, err)
 			bag := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "report_002x"}}
 			bag.Set(heterogeneous.EntityType, tables.String("Other@1"))
 			short := &report{Department: "Sales", ID: 1, Text: "short"}
@@ -211,25 +211,25 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 			if what == "several rows" {
 				last = longReport(3)
 			}
-			harness.Check(t, repo.Insert(ctx, short), repo.Insert(ctx, last), table.Entities().Insert(ctx, bag))
+			assert.Check(t, repo.Insert(ctx, short), repo.Insert(ctx, last), table.Entities().Insert(ctx, bag))
 			var found []string
 			for v, err := range registry.Query().Partition("Sales").All(ctx) {
-				harness.Check(t, err)
+				assert.Check(t, err)
 				switch v := v.(type) {
 				case *report:
 					found = append(found, v.Text)
-					harness.Check(t, repo.Replace(ctx, v))
+					assert.Check(t, repo.Replace(ctx, v))
 				default:
 					found = append(found, text(v))
 				}
 			}
 			assert.Slices(t, found, []string{"short", "bag report_002x Other@1 1", last.Text})
-			v := harness.Must[any](t)(registry.Get(ctx, last.Key()))
+			v := assert.Must[any](t)(registry.Get(ctx, last.Key()))
 			if r, ok := v.(*report); !ok || r.Text != last.Text || r.EntityType != "Report@1" {
 				t.Errorf("Get reads %T", v)
 			}
-			harness.Check(t, registry.Modify(ctx, last.Key(), func(e *tables.Entity) error { e.Set("Text", tables.String("new")); return nil }))
-			assert.Equal(t, harness.Must[*report](t)(repo.Get(ctx, last.Key())).Text, "new")
+			assert.Check(t, registry.Modify(ctx, last.Key(), func(e *tables.Entity) error { e.Set("Text", tables.String("new")); return nil }))
+			assert.Equal(t, assert.Must[*report](t)(repo.Get(ctx, last.Key())).Text, "new")
 			if _, err := registry.Query().Partition("Sales").Where(tables.Eq("Text", "x")).Plan(); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("a condition on what rows do not hold is %v", err)
 			}
@@ -240,19 +240,19 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 // TestRegistryIsRefused: what cannot be told apart, and what belongs to no repository here.
 func TestRegistryIsRefused(t *testing.T) {
 	s := storagetest.Open(t)
-	table := harness.Must[*tables.Table](t)(tableOf(s, "Any"))
+	table := assert.Must[*tables.Table](t)(tableOf(s, "Any"))
 	typeOf := func(name string, version int, prefix string, o *heterogeneous.TypeOptions) heterogeneous.AnyType {
 		typ := heterogeneous.NewType[employee](name, version, o)
 		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(_ *employee) tables.Key { return tables.Key{} }, Rows: compoundkey.Starting(prefix)}, typ)
-		harness.Check(t, err)
+		assert.Check(t, err)
 		return typ
 	}
 	other := heterogeneous.NewType[employeeV1]("Employee", 3, nil)
 	_, err := patterns.NewRepository(table, patterns.Schema[employeeV1]{Key: func(*employeeV1) tables.Key { return tables.Key{} }, Rows: compoundkey.Starting("b")}, other)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	foreign := heterogeneous.NewType[department]("D", 1, nil)
-	_, err = patterns.NewRepository(harness.Must[*tables.Table](t)(tableOf(s, "Other")), patterns.Schema[department]{Key: func(*department) tables.Key { return tables.Key{} }}, foreign)
-	harness.Check(t, err)
+	_, err = patterns.NewRepository(assert.Must[*tables.Table](t)(tableOf(s, "Other")), patterns.Schema[department]{Key: func(*department) tables.Key { return tables.Key{} }}, foreign)
+	assert.Check(t, err)
 	var none *heterogeneous.Type[employee]
 	for what, types := range map[string][]heterogeneous.AnyType{
 		"one version twice":    {typeOf("Employee", 3, "a", versions()), other},
@@ -268,7 +268,7 @@ func TestRegistryIsRefused(t *testing.T) {
 		assert.ErrorIs(t, assert.Err(heterogeneous.NewRegistry(table, types...)), tables.ErrWiring, what)
 	}
 	assert.ErrorIs(t, assert.Err(heterogeneous.NewRegistry(nil)), tables.ErrWiring, "no table")
-	r := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typeOf("Employee", 2, "b", nil), other))
+	r := assert.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typeOf("Employee", 2, "b", nil), other))
 	for text, want := range map[string]reflect.Type{"Employee@2": reflect.TypeFor[employee](), "Employee@3": reflect.TypeFor[employeeV1](),
 		"Employee": nil, "Employee@4": nil, "": nil, "employee@2": nil} {
 		if got, ok := r.TypeOf(text); got != want || ok != (want != nil) {
@@ -280,7 +280,7 @@ func TestRegistryIsRefused(t *testing.T) {
 // TestDeclarationsAreRefused: by NewRepository, before anything is read or written.
 func TestDeclarationsAreRefused(t *testing.T) {
 	s := storagetest.Open(t)
-	table := harness.Must[*tables.Table](t)(tableOf(s, "Any"))
+	table := assert.Must[*tables.Table](t)(tableOf(s, "Any"))
 	steps := func(steps ...heterogeneous.Step) *heterogeneous.TypeOptions {
 		return &heterogeneous.TypeOptions{Steps: steps}
 	}
@@ -317,7 +317,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	if err := attach(typ, lean); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), `"lean" stores a projection`) {
 		t.Errorf("copies without a version: %v", err)
 	}
-	harness.Check(t, attach(rot[employee]{}, typ))
+	assert.Check(t, attach(rot[employee]{}, typ))
 	assert.ErrorIs(t, attach(typ), tables.ErrWiring, "attached twice")
 	if _, err := heterogeneous.NewType[employee]("A", 1, nil).Upgrade(t.Context(), nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("Upgrade without a repository: %v", err)
@@ -334,20 +334,20 @@ func TestRegistryOfAStore(t *testing.T) {
 		Fleet string
 		Name  string
 	}
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "fleet", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "fleet", nil))
 	table := store.Table(storagetest.Open(t).TableName(t))
-	harness.Check(t, table.Create(t.Context()))
+	assert.Check(t, table.Create(t.Context()))
 	var types []heterogeneous.AnyType
 	for _, name := range []string{"Ship", "Boat"} {
 		typ := heterogeneous.NewType[ship](name, 1, nil)
-		repo := harness.Must[*patterns.Repository[ship]](t)(patterns.NewRepository(table, patterns.Schema[ship]{
+		repo := assert.Must[*patterns.Repository[ship]](t)(patterns.NewRepository(table, patterns.Schema[ship]{
 			Name: name, Key: func(s *ship) tables.Key {
 				return tables.Key{Partition: s.Fleet, Row: compoundkey.Join(name, compoundkey.String(s.Name))}
 			},
 			Rows: compoundkey.Starting(name),
 		}, typ))
-		harness.Check(t, repo.Insert(t.Context(), &ship{Fleet: "north", Name: "June"}))
+		assert.Check(t, repo.Insert(t.Context(), &ship{Fleet: "north", Name: "June"}))
 		types = append(types, typ)
 	}
-	harness.Check(t, assert.Err(heterogeneous.NewRegistry(table, types[0])))
+	assert.Check(t, assert.Err(heterogeneous.NewRegistry(table, types[0])))
 }

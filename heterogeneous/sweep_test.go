@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
@@ -37,20 +38,20 @@ func swept(floor int, version1 bool, more func() []patterns.Pattern[employee], o
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		name, p := newTable(t, s, more()...)
 		if version1 {
-			v1 := harness.Must[*program](t)(startOld(s, name)).v1
-			harness.Check(t, v1.Insert(t.Context(), old(1)))
+			v1 := assert.Must[*program](t)(startOld(s, name)).v1
+			assert.Check(t, v1.Insert(t.Context(), old(1)))
 			if !counts { // others are upgraded with it, some in its change set
 				for id := range 2 {
-					harness.Check(t, v1.Insert(t.Context(), old(id+2)))
+					assert.Check(t, v1.Insert(t.Context(), old(id+2)))
 				}
 				for _, department := range []string{"Legal", "Marketing"} {
 					e := old(1)
 					e.Department = department
-					harness.Check(t, v1.Insert(t.Context(), e))
+					assert.Check(t, v1.Insert(t.Context(), e))
 				}
 			}
 		} else {
-			harness.Check(t, p.employees.Insert(t.Context(), current(1)))
+			assert.Check(t, p.employees.Insert(t.Context(), current(1)))
 		}
 		var said attempts
 		return storagetest.World{
@@ -129,7 +130,7 @@ func TestSchedule(t *testing.T) {
 	}
 	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		name, _ := newTable(t, s)
-		harness.Check(t, harness.Must[*program](t)(startOld(s, name)).v1.Insert(t.Context(), old(1)))
+		assert.Check(t, assert.Must[*program](t)(startOld(s, name)).v1.Insert(t.Context(), old(1)))
 		key := keyOf("Sales", 1)
 		const each = 3
 		var mu sync.Mutex

@@ -17,7 +17,7 @@ import (
 // oldEntities inserts entities of version 1.
 func oldEntities(t *testing.T, s *storagetest.Service, name string, n int) *program {
 	t.Helper()
-	before := harness.Must[*program](t)(startOld(s, name))
+	before := assert.Must[*program](t)(startOld(s, name))
 	_, err := before.v1.BulkNonAtomic(t.Context(), func(yield func(*employeeV1, error) bool) {
 		for id := range n {
 			if !yield(old(id), nil) {
@@ -25,7 +25,7 @@ func oldEntities(t *testing.T, s *storagetest.Service, name string, n int) *prog
 			}
 		}
 	}, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return before
 }
 
@@ -45,16 +45,16 @@ func TestUpgradeRequests(t *testing.T) {
 			counted, counter := harness.CountedService(s)
 			upgrading := p
 			if c.more == nil {
-				upgrading = harness.Must[*program](t)(start(counted, name))
+				upgrading = assert.Must[*program](t)(start(counted, name))
 			} else {
-				upgrading = harness.Must[*program](t)(start(counted, name, byVisits()))
+				upgrading = assert.Must[*program](t)(start(counted, name, byVisits()))
 			}
 			report, err := upgrading.employee.Upgrade(ctx, &patterns.JobOptions{Concurrency: 1})
 			if err != nil || report.Written != int64(c.n) || report.Read != int64(c.n) {
 				t.Fatalf("%+v, %v", report, err)
 			}
 			assert.Equal(t, counter.Count(), c.want, "requests")
-			harness.Check(t, harness.Clean(ctx, p.employees.Verify, nil))
+			assert.Check(t, harness.Clean(ctx, p.employees.Verify, nil))
 		})
 	}
 }
@@ -72,17 +72,17 @@ func TestUpgradeBesideAHotRow(t *testing.T) {
 		if call.Kind == storagetest.Batch && transactions == 1 || call.Kind == storagetest.ReplaceEntity && changes < 4 {
 			changes++
 			return storagetest.Before("concurrent writer", func() {
-				harness.Check(t, assert.Err(before.v1.Update(ctx, keyOf("Sales", 7), func(e *employeeV1) error { e.Visits++; return nil })))
+				assert.Check(t, assert.Err(before.v1.Update(ctx, keyOf("Sales", 7), func(e *employeeV1) error { e.Visits++; return nil })))
 			})
 		}
 		return nil
 	}))
-	upgrading := harness.Must[*program](t)(start(faulty, name))
+	upgrading := assert.Must[*program](t)(start(faulty, name))
 	report, err := upgrading.employee.Upgrade(ctx, &patterns.JobOptions{Concurrency: 1})
 	if err != nil || report.Written != 150 || report.Failed != 0 || report.Conflicts != 3 || transactions != 3 {
 		t.Errorf("%+v after %d transactions, %v", report, transactions, err)
 	}
-	assert.Equal(t, harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 7))).Visits, old(7).Visits+4, "visits")
+	assert.Equal(t, assert.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 7))).Visits, old(7).Visits+4, "visits")
 }
 
 // TestUpgradeResumes: a run that Found ends is resumed behind the last page, and options that Upgrade does not use are refused.
@@ -91,7 +91,7 @@ func TestUpgradeResumes(t *testing.T) {
 	name, p := newTable(t, s)
 	before := oldEntities(t, s, name, 3)
 	for _, e := range []*employeeV1{{place: place{"Legal", 1}, FullName: "Cher"}, {place: place{"Works", 1}, FullName: "Ann Lee"}} {
-		harness.Check(t, before.v1.Insert(ctx, e))
+		assert.Check(t, before.v1.Insert(ctx, e))
 	}
 	enough := errors.New("enough")
 	options := &patterns.JobOptions{Partitions: []string{"Works", "Sales", "Legal"}, Concurrency: 1} // one partition after another

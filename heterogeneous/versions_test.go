@@ -20,22 +20,22 @@ import (
 func TestNewProgramsReadOldVersions(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s)
-	before := harness.Must[*program](t)(startOld(s, name))
-	harness.Check(t, before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)))
-	e := harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 1)))
+	before := assert.Must[*program](t)(startOld(s, name))
+	assert.Check(t, before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)))
+	e := assert.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 1)))
 	assert.Equal(assert.Fatal(t), text(e), text(current(1)), "version 1")
-	harness.Check(t, p.employees.Replace(ctx, e))
+	assert.Check(t, p.employees.Replace(ctx, e))
 	const replaced = `{"Department":"Sales","Email":"jones1@contoso.com","EntityType":"Employee@3","FirstName":"June","ID":"1","ID@odata.type":"Edm.Int64","LastName":"Jones1","PartitionKey":"Sales","RowKey":"empid_000001","Visits":"1","Visits@odata.type":"Edm.Int64"}`
 	assert.Equal(t, stored(t, p.table, keyOf("Sales", 1)), replaced, "stored")
 	// A merge writes all that the current version has, since the row has other properties.
-	e = harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2)))
+	e = assert.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2)))
 	e.Visits = 7
-	harness.Check(t, p.employees.Merge(ctx, e, "Visits"))
-	if e = harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2))); e.Visits != 7 || e.LastName != "Jones2" || e.Email != "jones2@contoso.com" {
+	assert.Check(t, p.employees.Merge(ctx, e, "Visits"))
+	if e = assert.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2))); e.Visits != 7 || e.LastName != "Jones2" || e.Email != "jones2@contoso.com" {
 		t.Errorf("after the merge it is %s", text(e))
 	}
 	for e, err := range p.employees.Query().Partition("Sales").Select("LastName", heterogeneous.EntityType, "FullName").All(ctx) {
-		if harness.Check(t, err); e.LastName != fmt.Sprint("Jones", e.Key().Row[len("empid_00000"):]) {
+		if assert.Check(t, err); e.LastName != fmt.Sprint("Jones", e.Key().Row[len("empid_00000"):]) {
 			t.Errorf("the projection of %s reads %s", e.Key().Row, text(e))
 		}
 	}
@@ -55,8 +55,8 @@ func TestNewProgramsReadOldVersions(t *testing.T) {
 func TestOldProgramsMeetNewVersions(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s)
-	before := harness.Must[*program](t)(startOld(s, name))
-	harness.Check(t, p.employees.Insert(ctx, current(1)))
+	before := assert.Must[*program](t)(startOld(s, name))
+	assert.Check(t, p.employees.Insert(ctx, current(1)))
 	key := keyOf("Sales", 1)
 	was := stored(t, p.table, key)
 	_, get := before.v1.Get(ctx, key)
@@ -70,11 +70,11 @@ func TestOldProgramsMeetNewVersions(t *testing.T) {
 		}
 	}
 	assert.ErrorIs(t, before.v1.Insert(ctx, old(1)), tables.ErrExists, "Insert")
-	assert.Equal(t, text(harness.Must[any](t)(before.registry.Get(ctx, key))), "bag empid_000001 Employee@3 7", "the registry")
+	assert.Equal(t, text(assert.Must[any](t)(before.registry.Get(ctx, key))), "bag empid_000001 Employee@3 7", "the registry")
 	assert.Equal(t, stored(t, p.table, key), was, "stored")
 	// What it knows of the entity it may change.
-	harness.Check(t, before.registry.Modify(ctx, key, func(e *tables.Entity) error { e.Set("Visits", tables.Int64(2)); return nil }))
-	if e := harness.Must[*employee](t)(p.employees.Get(ctx, key)); e.Visits != 2 || e.Email == "" {
+	assert.Check(t, before.registry.Modify(ctx, key, func(e *tables.Entity) error { e.Set("Visits", tables.Int64(2)); return nil }))
+	if e := assert.Must[*employee](t)(p.employees.Get(ctx, key)); e.Visits != 2 || e.Email == "" {
 		t.Errorf("there is %s", text(e))
 	}
 }
@@ -88,17 +88,17 @@ func TestOtherTypesAreNotMisread(t *testing.T) {
 		t.Fatal("a repository without Meta")
 	}
 	plain := heterogeneous.NewType[employee]("Employee", 1, nil)
-	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.table, patterns.Schema[employee]{Key: func(e *employee) tables.Key {
+	employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.table, patterns.Schema[employee]{Key: func(e *employee) tables.Key {
 		return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)}
 	}}, plain))
-	harness.Check(t, employees.Insert(ctx, current(1)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
+	assert.Check(t, employees.Insert(ctx, current(1)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
 	var version *heterogeneous.VersionError
 	if _, err := employees.Get(ctx, departmentKey("Sales")); !errors.As(err, &version) || version.Stored != "Department@1" {
 		t.Errorf("a department reads as %v", err)
 	}
 	n := 0
 	for e, err := range employees.Query().Partition("Sales").Where(plain.Is()).All(ctx) {
-		if harness.Check(t, err); text(e) != text(current(1)) {
+		if assert.Check(t, err); text(e) != text(current(1)) {
 			t.Errorf("read %s", text(e))
 		}
 		n++
@@ -110,22 +110,22 @@ func TestOtherTypesAreNotMisread(t *testing.T) {
 func TestUpgrade(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())
-	before := harness.Must[*program](t)(startOld(s, name))
+	before := assert.Must[*program](t)(startOld(s, name))
 	const n = 20
 	for id := range n {
-		harness.Check(t, before.v1.Insert(ctx, old(id)))
+		assert.Check(t, before.v1.Insert(ctx, old(id)))
 	}
 	elsewhere := old(1)
 	elsewhere.Department = "Marketing"
-	harness.Check(t, before.v1.Insert(ctx, elsewhere), p.employees.Insert(ctx, current(n)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
+	assert.Check(t, before.v1.Insert(ctx, elsewhere), p.employees.Insert(ctx, current(n)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
 	for _, want := range []tables.Report{{Read: n, Written: n, PartitionsDone: 1}, {PartitionsDone: 1}} {
-		got := harness.Must[tables.Report](t)(p.employee.Upgrade(ctx, &patterns.JobOptions{Partitions: []string{"Sales"}}))
+		got := assert.Must[tables.Report](t)(p.employee.Upgrade(ctx, &patterns.JobOptions{Partitions: []string{"Sales"}}))
 		if got.Elapsed = 0; got != want {
 			t.Errorf("the report is %+v, want %+v", got, want)
 		}
 	}
 	for _, want := range []int64{1, 0} {
-		if got := harness.Must[tables.Report](t)(p.employee.Upgrade(ctx, nil)); got.Written != want {
+		if got := assert.Must[tables.Report](t)(p.employee.Upgrade(ctx, nil)); got.Written != want {
 			t.Errorf("the report of the table is %+v", got)
 		}
 	}
@@ -140,22 +140,22 @@ func TestUpgrade(t *testing.T) {
 func TestUpgradeTagsTheUntagged(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s)
-	before := harness.Must[*program](t)(startOld(s, name))
+	before := assert.Must[*program](t)(startOld(s, name))
 	bag := &tables.Entity{Key: keyOf("Sales", 1)}
 	for property, value := range map[string]tables.Value{"Department": tables.String("Sales"), "ID": tables.Int64(1), "FullName": tables.String("June Jones1"), "Visits": tables.Int64(1)} {
 		bag.Set(property, value)
 	}
-	harness.Check(t, p.table.Entities().Insert(ctx, bag))
+	assert.Check(t, p.table.Entities().Insert(ctx, bag))
 	assert.ErrorIs(t, assert.Err(p.employees.Get(ctx, bag.Key)), tables.ErrGarbled, "where there are steps")
-	assert.Equal(t, text(harness.Must[any](t)(p.registry.Get(ctx, bag.Key))), "bag empid_000001  4", "the registry, where there are steps")
+	assert.Equal(t, text(assert.Must[any](t)(p.registry.Get(ctx, bag.Key))), "bag empid_000001  4", "the registry, where there are steps")
 	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
 	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, Rows: compoundkey.Starting("empid")}, typ)
-	harness.Check(t, err)
-	got := harness.Must[tables.Report](t)(typ.Upgrade(ctx, nil))
+	assert.Check(t, err)
+	got := assert.Must[tables.Report](t)(typ.Upgrade(ctx, nil))
 	if got.Elapsed = 0; got != (tables.Report{Read: 1, Written: 1}) {
 		t.Errorf("the report is %+v", got)
 	}
-	assert.Equal(t, text(harness.Must[*employee](t)(p.employees.Get(ctx, bag.Key))), text(current(1)), "the entity")
+	assert.Equal(t, text(assert.Must[*employee](t)(p.employees.Get(ctx, bag.Key))), text(current(1)), "the entity")
 }
 
 // TestUpgradeMeetsConcurrentWriters: who changes an entity between read and write keeps the change.
@@ -177,15 +177,15 @@ func TestUpgradeMeetsConcurrentWriters(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			name, p := newTable(t, s)
-			before := harness.Must[*program](t)(startOld(s, name))
-			harness.Check(t, before.v1.Insert(ctx, old(1)))
+			before := assert.Must[*program](t)(startOld(s, name))
+			assert.Check(t, before.v1.Insert(ctx, old(1)))
 			var writers atomic.Int32
 			faulty, _ := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.Once(storagetest.Always(storagetest.Before("concurrent writer", func() {
 				writers.Add(1)
-				harness.Check(t, c.concurrent(p, before))
+				assert.Check(t, c.concurrent(p, before))
 			})))))
-			upgrading := harness.Must[*program](t)(start(faulty, name))
-			report := harness.Must[tables.Report](t)(upgrading.employee.Upgrade(ctx, nil))
+			upgrading := assert.Must[*program](t)(start(faulty, name))
+			report := assert.Must[tables.Report](t)(upgrading.employee.Upgrade(ctx, nil))
 			if report.Read != 1 || report.Written != map[string]int64{"old program": 1}[what] || writers.Load() != 1 {
 				t.Errorf("the report is %+v, with %d concurrent writers", report, writers.Load())
 			}
@@ -201,10 +201,10 @@ func TestUpgradeMeetsConcurrentWriters(t *testing.T) {
 func TestStepsThatRefuse(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s)
-	before := harness.Must[*program](t)(startOld(s, name))
+	before := assert.Must[*program](t)(startOld(s, name))
 	e := old(1)
 	e.FullName = "Cher"
-	harness.Check(t, before.v1.Insert(ctx, e))
+	assert.Check(t, before.v1.Insert(ctx, e))
 	_, get := p.registry.Get(ctx, keyOf("Sales", 1))
 	var upgrade error
 	report, err := p.employee.Upgrade(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
@@ -220,7 +220,7 @@ func TestStepsThatRefuse(t *testing.T) {
 	for _, err := range []error{get, upgrade, modify} {
 		assert.ErrorIs(t, err, tables.ErrGarbled)
 	}
-	if e := harness.Must[*employeeV1](t)(before.v1.Get(ctx, keyOf("Sales", 1))); e.FullName != "Cher" {
+	if e := assert.Must[*employeeV1](t)(before.v1.Get(ctx, keyOf("Sales", 1))); e.FullName != "Cher" {
 		t.Errorf("there is %s", text(e))
 	}
 }
@@ -229,8 +229,8 @@ func TestStepsThatRefuse(t *testing.T) {
 func TestBagSteps(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name := s.TableName(t)
-	table := harness.Must[*tables.Table](t)(tableOf(s, name))
-	harness.Check(t, table.Create(ctx))
+	table := assert.Must[*tables.Table](t)(tableOf(s, name))
+	assert.Check(t, table.Create(ctx))
 	type note struct {
 		PartitionKey, RowKey string
 		Text                 string
@@ -248,25 +248,25 @@ func TestBagSteps(t *testing.T) {
 		}),
 		heterogeneous.From(2, func(old *note) (*kept, error) { return &kept{Body: old.RowKey + ": " + old.Text}, nil }),
 	}})
-	repo := harness.Must[*patterns.Repository[kept]](t)(patterns.NewRepository(table, patterns.Schema[kept]{Key: func(k *kept) tables.Key {
+	repo := assert.Must[*patterns.Repository[kept]](t)(patterns.NewRepository(table, patterns.Schema[kept]{Key: func(k *kept) tables.Key {
 		if k.Keys == nil {
 			return tables.Key{}
 		}
 		return tables.Key{Partition: k.PartitionKey, Row: k.RowKey}
 	}}, typ))
-	registry := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typ))
+	registry := assert.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typ))
 	bag := &tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}}
 	bag.Set(heterogeneous.EntityType, tables.String("Note"))
 	bag.Set("Color", tables.String("red"))
-	harness.Check(t, table.Entities().Insert(ctx, bag))
+	assert.Check(t, table.Entities().Insert(ctx, bag))
 	for range 2 {
-		one, other := harness.Must[*kept](t)(repo.Get(ctx, bag.Key)), harness.Must[any](t)(registry.Get(ctx, bag.Key)).(*kept)
+		one, other := assert.Must[*kept](t)(repo.Get(ctx, bag.Key)), assert.Must[any](t)(registry.Get(ctx, bag.Key)).(*kept)
 		for _, k := range []*kept{one, other} {
 			if color, _ := k.Rest["Color"].Text(); k.Body != "r: from r" || color != "red" || k.PartitionKey != "p" || len(k.Rest) != 1 {
 				t.Errorf("%+v", k)
 			}
 		}
-		harness.Check(t, repo.Replace(ctx, other))
+		assert.Check(t, repo.Replace(ctx, other))
 	}
 }
 

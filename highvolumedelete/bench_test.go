@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -22,7 +23,7 @@ func BenchmarkDrop(b *testing.B) {
 		logins := mustStart(b, s, schema)
 		fill(b, logins, 90, 139, 8)
 		before := noon.AddDate(0, 0, -29)
-		planned := harness.Must[highvolumedelete.DropReport](b)(logins.Drop(b.Context(), before, &highvolumedelete.DropOptions{DryRun: true, Count: true}))
+		planned := assert.Must[highvolumedelete.DropReport](b)(logins.Drop(b.Context(), before, &highvolumedelete.DropOptions{DryRun: true, Count: true}))
 
 		requests.Reset()
 		start := time.Now()
@@ -34,7 +35,7 @@ func BenchmarkDrop(b *testing.B) {
 			b.Fatalf("%d requests, and it was said to be %d", sent, planned.Instead)
 		}
 		start = time.Now()
-		report := harness.Must[highvolumedelete.DropReport](b)(logins.Drop(b.Context(), before, noGrace()))
+		report := assert.Must[highvolumedelete.DropReport](b)(logins.Drop(b.Context(), before, noGrace()))
 		ours := time.Since(start)
 		b.ReportMetric(float64(90*139*8), "entities")
 		b.ReportMetric(float64(planned.Rows), "rows-dropped")
@@ -80,7 +81,7 @@ func BenchmarkInsert(b *testing.B) {
 	s := storagetest.Simulator(b, nil)
 	logins := mustStart(b, s, schemaOf("Logins", func() time.Time { return noon }))
 	insert(b, logins, "june", noon)
-	known := harness.Must[*patterns.Repository[login]](b)(logins.Repository(noon))
+	known := assert.Must[*patterns.Repository[login]](b)(logins.Repository(noon))
 	var ours, plain time.Duration
 	n := 0
 	for b.Loop() {

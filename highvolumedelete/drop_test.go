@@ -26,7 +26,7 @@ func fill(t testing.TB, logins *highvolumedelete.Tables[login], days, users, eac
 	t.Helper()
 	for day := range days {
 		at := noon.AddDate(0, 0, -day)
-		harness.Check(t, logins.Prepare(t.Context(), at, at))
+		assert.Check(t, logins.Prepare(t.Context(), at, at))
 		all := iter.Seq2[*login, error](func(yield func(*login, error) bool) {
 			for user := range users {
 				for i := range each {
@@ -36,7 +36,7 @@ func fill(t testing.TB, logins *highvolumedelete.Tables[login], days, users, eac
 				}
 			}
 		})
-		harness.Check(t, assert.Err(harness.Must[*patterns.Repository[login]](t)(logins.Repository(at)).BulkNonAtomic(t.Context(), all, nil)))
+		assert.Check(t, assert.Err(assert.Must[*patterns.Repository[login]](t)(logins.Repository(at)).BulkNonAtomic(t.Context(), all, nil)))
 	}
 }
 
@@ -54,7 +54,7 @@ func TestDropSaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := noon.AddDate(0, 0, -29)
-	planned := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, &highvolumedelete.DropOptions{DryRun: true, Count: true}))
+	planned := assert.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, &highvolumedelete.DropOptions{DryRun: true, Count: true}))
 	if len(planned.Tables) != 60 || planned.Rows != int64(60*users*3) || planned.Instead != int64(60*(users+1)) || planned.Requests != 2 {
 		t.Errorf("the dry run plans %d tables, %d rows, %d requests instead, with %d of its own", len(planned.Tables), planned.Rows, planned.Instead, planned.Requests)
 	}
@@ -64,14 +64,14 @@ func TestDropSaves(t *testing.T) {
 		t.Errorf("deleting the rows of 3 days took %d requests, and of 60 it was said to be %d", got, planned.Instead)
 	}
 	requests.Reset()
-	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, noGrace()))
+	report := assert.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, noGrace()))
 	if len(report.Tables) != 60 || requests.CountOf(storagetest.DeleteTable) != 60 || requests.Count() != 63 || report.Requests != 63 {
 		t.Errorf("%d tables, with %v; it reports %d", len(report.Tables), requests.Kinds(), report.Requests)
 	}
 	if want := noon.AddDate(0, 0, -29).Truncate(24 * time.Hour); !report.Mark.Equal(want) {
 		t.Errorf("the mark is %v, want %v", report.Mark, want)
 	}
-	assert.Equal(t, len(harness.Must[[]string](t)(logins.List(ctx))), 30, "days left")
+	assert.Equal(t, len(assert.Must[[]string](t)(logins.List(ctx))), 30, "days left")
 	t.Logf("%d rows: %d requests; by transactions %d", planned.Rows, report.Requests, planned.Instead)
 }
 
@@ -79,12 +79,12 @@ func TestDropSaves(t *testing.T) {
 func deleteRows(t testing.TB, logins *highvolumedelete.Tables[login], days int) (requests int) {
 	t.Helper()
 	for day := range days {
-		repo := harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon.AddDate(0, 0, day-89)))
+		repo := assert.Must[*patterns.Repository[login]](t)(logins.Repository(noon.AddDate(0, 0, day-89)))
 		rows := map[string][]tables.Key{}
 		token, first := "", true
 		for first || token != "" {
 			page, err := repo.Table().Entities().Query().Select("PartitionKey").AllowTableScan().Page(t.Context(), token)
-			harness.Check(t, err)
+			assert.Check(t, err)
 			for _, row := range page.Items {
 				rows[row.Key.Partition] = append(rows[row.Key.Partition], row.Key)
 			}
@@ -98,7 +98,7 @@ func deleteRows(t testing.TB, logins *highvolumedelete.Tables[login], days int) 
 				for _, key := range keys[:n] {
 					x.DeleteUnconditional(key)
 				}
-				harness.Check(t, assert.Err(x.Commit(t.Context())))
+				assert.Check(t, assert.Err(x.Commit(t.Context())))
 				requests++
 				keys = keys[n:]
 			}
@@ -114,19 +114,19 @@ func TestDropRefuses(t *testing.T) {
 	logins := mustStart(t, s, schemaOf(name, func() time.Time { return noon }))
 	insert(t, logins, "june", noon, noon.AddDate(0, 0, -1), noon.AddDate(0, 0, 1))
 	assert.ErrorIs(t, assert.Err(logins.Drop(ctx, noon.AddDate(0, 0, 1), noGrace())), tables.ErrInvalid, "Drop with the present day")
-	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
+	if at := assert.Must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
 		t.Errorf("a mark of %v", at)
 	}
-	planned := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, &highvolumedelete.DropOptions{DryRun: true}))
-	if labels(planned.Tables, name) != "[D20140821]" || len(harness.Must[[]string](t)(logins.List(ctx))) != 3 {
+	planned := assert.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, &highvolumedelete.DropOptions{DryRun: true}))
+	if labels(planned.Tables, name) != "[D20140821]" || len(assert.Must[[]string](t)(logins.List(ctx))) != 3 {
 		t.Errorf("the dry run plans %v", planned.Tables)
 	}
-	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
+	if at := assert.Must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
 		t.Errorf("a dry run leaves a mark of %v", at)
 	}
-	assert.Equal(t, labels(harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())).Tables, name), "[D20140821]", "dropped")
+	assert.Equal(t, labels(assert.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())).Tables, name), "[D20140821]", "dropped")
 	// The mark never goes back, and an earlier Drop says which one holds.
-	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon.AddDate(-1, 0, 0), noGrace()))
+	report := assert.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon.AddDate(-1, 0, 0), noGrace()))
 	if want := noon.Truncate(24 * time.Hour); !report.Mark.Equal(want) || len(report.Tables) != 0 {
 		t.Errorf("an earlier Drop reports a mark of %v and %v", report.Mark, report.Tables)
 	}
@@ -139,19 +139,19 @@ func TestDropRefuses(t *testing.T) {
 func TestMarkIsRead(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	logins := mustStart(t, s, schemaOf(nameOf(t, s), func() time.Time { return noon }))
-	harness.Check(t, logins.Control().Create(ctx))
+	assert.Check(t, logins.Control().Create(ctx))
 	row := &tables.Entity{Key: tables.Key{Partition: "mark", Row: "D"}, Properties: tables.Properties{{Name: "Before", Value: tables.String("M201408")}}}
-	harness.Check(t, logins.Control().Entities().Upsert(ctx, row))
+	assert.Check(t, logins.Control().Entities().Upsert(ctx, row))
 	assert.ErrorIs(t, logins.Insert(ctx, &login{At: noon}), tables.ErrGarbled, "Insert")
 	assert.ErrorIs(t, assert.Err(logins.Drop(ctx, noon, noGrace())), tables.ErrGarbled, "Drop")
 	// What an earlier build stored is read.
 	row.Set("Before", tables.String("D20140820"))
-	harness.Check(t, logins.Control().Entities().Upsert(ctx, row))
-	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.Equal(time.Date(2014, 8, 20, 0, 0, 0, 0, time.UTC)) {
+	assert.Check(t, logins.Control().Entities().Upsert(ctx, row))
+	if at := assert.Must[time.Time](t)(logins.Mark(ctx)); !at.Equal(time.Date(2014, 8, 20, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("the mark is %v", at)
 	}
-	harness.Check(t, assert.Err(logins.Drop(ctx, noon, noGrace())))
-	stored := harness.Must[*tables.Entity](t)(logins.Control().Entities().Get(ctx, row.Key))
+	assert.Check(t, assert.Err(logins.Drop(ctx, noon, noGrace())))
+	stored := assert.Must[*tables.Entity](t)(logins.Control().Entities().Get(ctx, row.Key))
 	if got, want := stored.Get("Before"), tables.String("D20140822"); got != want {
 		t.Errorf("the stored mark is %v, want %v", got, want)
 	}
@@ -172,14 +172,14 @@ func TestConcurrentDrops(t *testing.T) {
 		wg.Go(func() { reports[i], errs[i] = other.Drop(context.Background(), noon.AddDate(0, 0, -i), noGrace()) })
 	}
 	wg.Wait()
-	harness.Check(t, errors.Join(errs...))
+	assert.Check(t, errors.Join(errs...))
 	dropped := map[string]int{}
 	for _, r := range reports {
 		for _, name := range r.Tables {
 			dropped[name]++
 		}
 	}
-	if len(dropped) != 5 || len(harness.Must[[]string](t)(logins.List(t.Context()))) != 1 {
+	if len(dropped) != 5 || len(assert.Must[[]string](t)(logins.List(t.Context()))) != 1 {
 		t.Errorf("dropped are %v", dropped)
 	}
 }
@@ -192,7 +192,7 @@ func TestGraceIsWaited(t *testing.T) {
 		insert(t, logins, "june", noon.AddDate(0, 0, -1))
 		ctx, cancel := context.WithTimeout(t.Context(), highvolumedelete.DefaultGrace-time.Second)
 		defer cancel()
-		if _, err := logins.Drop(ctx, noon, nil); !errors.Is(err, context.DeadlineExceeded) || len(harness.Must[[]string](t)(logins.List(t.Context()))) != 1 {
+		if _, err := logins.Drop(ctx, noon, nil); !errors.Is(err, context.DeadlineExceeded) || len(assert.Must[[]string](t)(logins.List(t.Context()))) != 1 {
 			t.Errorf("a second short of the grace: %v", err)
 		}
 		start := time.Now()
@@ -206,10 +206,10 @@ func TestGraceIsWaited(t *testing.T) {
 func TestFirstDropIsQuiet(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	var lines bytes.Buffer
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{
 		ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
-	logins := harness.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, schemaOf("Logins", func() time.Time { return noon })))
-	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(t.Context(), noon.AddDate(0, 0, -1), noGrace()))
+	logins := assert.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, schemaOf("Logins", func() time.Time { return noon })))
+	report := assert.Must[highvolumedelete.DropReport](t)(logins.Drop(t.Context(), noon.AddDate(0, 0, -1), noGrace()))
 	if strings.Contains(lines.String(), "resource_missing") || report.Requests == 0 {
 		t.Errorf("a first Drop of %d requests logs %q", report.Requests, &lines)
 	}

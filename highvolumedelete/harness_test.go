@@ -10,7 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -69,7 +69,7 @@ func start(s *storagetest.Service, schema highvolumedelete.Schema[login]) (*high
 
 func mustStart(t testing.TB, s *storagetest.Service, schema highvolumedelete.Schema[login]) *highvolumedelete.Tables[login] {
 	t.Helper()
-	return harness.Must[*highvolumedelete.Tables[login]](t)(start(s, schema))
+	return assert.Must[*highvolumedelete.Tables[login]](t)(start(s, schema))
 }
 
 // nameOf is a name for the tables of a test.
@@ -81,7 +81,7 @@ func nameOf(t testing.TB, s *storagetest.Service) string {
 func insert(t testing.TB, logins *highvolumedelete.Tables[login], user string, at ...time.Time) {
 	t.Helper()
 	for _, at := range at {
-		harness.Check(t, logins.Insert(t.Context(), &login{User: user, At: at}))
+		assert.Check(t, logins.Insert(t.Context(), &login{User: user, At: at}))
 	}
 }
 

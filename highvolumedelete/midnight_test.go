@@ -6,7 +6,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -19,14 +18,14 @@ func TestMidnightsThatAreNot(t *testing.T) {
 		schema := schemaOf("Logins", func() time.Time { return time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC) })
 		schema.Location = location(t, place)
 		logins := mustStart(t, s, schema)
-		name := func(at time.Time) string { return harness.Must[string](t)(logins.TableName(at)) }
+		name := func(at time.Time) string { return assert.Must[string](t)(logins.TableName(at)) }
 		changes := 0
 		for at := time.Date(2005, 1, 1, 0, 0, 0, 0, schema.Location); ; changes++ {
 			if _, at = at.ZoneBounds(); at.IsZero() || at.Year() > 2029 {
 				break
 			}
 			for _, in := range []time.Time{at.Add(-1), at, at.Add(time.Hour), at.AddDate(0, 0, 1)} {
-				report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(t.Context(), in, &highvolumedelete.DropOptions{DryRun: true}))
+				report := assert.Must[highvolumedelete.DropReport](t)(logins.Drop(t.Context(), in, &highvolumedelete.DropOptions{DryRun: true}))
 				assert.Equal(t, name(report.Mark), name(in), "%s: the day of %v begins at %v, of", place, in, report.Mark)
 				for back := time.Duration(1); back < 3*time.Hour; back += time.Minute {
 					if before := report.Mark.Add(-back); name(before) >= name(in) {

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -31,19 +31,19 @@ func TestBetweenOverCutPages(t *testing.T) {
 				return q.PageSize(9)
 			}}
 			s.SetChaos(storagetest.Chaos{})
-			want := harness.Must[[]string](t)(times(ctx, logins.Between(ctx, from, to, o)))
+			want := assert.Must[[]string](t)(times(ctx, logins.Between(ctx, from, to, o)))
 			if n := map[string]int{"scan": 4, "one": 1, "some": 2}[name] * (days*each - 3); len(want) != n {
 				t.Errorf("%s: %d entities, want %d", name, len(want), n)
 			}
 			s.SetChaos(storagetest.Chaos{ShortPages: 0.5, EmptyPages: 0.3, PartitionPages: 0.5, NoNextRowKey: 0.3})
-			got := harness.Must[[]string](t)(times(ctx, logins.Between(ctx, from, to, o)))
+			got := assert.Must[[]string](t)(times(ctx, logins.Between(ctx, from, to, o)))
 			if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) { // of one time, they have no order
 				t.Errorf("newest %v, %s: %d entities over cut pages, %d over whole ones", newest, name, len(got), len(want))
 			}
 			var last time.Time
 			n := 0
 			for l, err := range logins.Between(ctx, from, to, o) {
-				harness.Check(t, err)
+				assert.Check(t, err)
 				if n > 0 && (newest && l.At.After(last) || !newest && l.At.Before(last)) {
 					t.Fatalf("newest %v, %s: %v comes after %v", newest, name, l.At, last)
 				}

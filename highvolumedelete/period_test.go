@@ -9,7 +9,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -17,14 +16,14 @@ import (
 
 func location(t testing.TB, name string) *time.Location {
 	t.Helper()
-	return harness.Must[*time.Location](t)(time.LoadLocation(name))
+	return assert.Must[*time.Location](t)(time.LoadLocation(name))
 }
 
 // TestGoldenNames pins the names of tables: those that exist must be found for ever.
 func TestGoldenNames(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	berlin, samoa, kolkata := location(t, "Europe/Berlin"), location(t, "Pacific/Apia"), location(t, "Asia/Kolkata")
-	at := func(text string) time.Time { return harness.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text)) }
+	at := func(text string) time.Time { return assert.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text)) }
 	for _, c := range []struct {
 		unit     highvolumedelete.Unit
 		location *time.Location
@@ -72,7 +71,7 @@ func TestNamesSort(t *testing.T) {
 			logins := mustStart(t, s, schema)
 			last, names := "", 0
 			for at := time.Date(2011, 12, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2013; at = at.Add(30 * time.Minute) {
-				name := harness.Must[string](t)(logins.TableName(at))
+				name := assert.Must[string](t)(logins.TableName(at))
 				if name < last {
 					t.Fatalf("%v in %s: %v has %s, and what is before it %s", unit, place, at, name, last)
 				}
@@ -93,20 +92,20 @@ func TestListTakesItsOwn(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name := nameOf(t, s)
 	logins := mustStart(t, s, schemaOf(name, func() time.Time { return noon }))
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for _, label := range []string{"D20140820", "D20140819", "D20140230", "D2014081", "D201408190", "H2014081900", "W20140818", "M201408", "D20140822", "D20140101x", "DD20140101", "Other"} {
-		harness.Check(t, account.Table(name+label).Create(ctx))
+		assert.Check(t, account.Table(name+label).Create(ctx))
 	}
-	if got := harness.Must[[]string](t)(logins.List(ctx)); labels(got, name) != "[D20140819 D20140820 D20140822]" {
+	if got := assert.Must[[]string](t)(logins.List(ctx)); labels(got, name) != "[D20140819 D20140820 D20140822]" {
 		t.Errorf("the tables are %v", got)
 	}
-	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace()))
+	report := assert.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace()))
 	assert.Equal(t, labels(report.Tables, name), "[D20140819 D20140820]", "dropped are %v", report.Tables)
 	left := 0
 	pager := account.TableService().NewListTablesPager(nil)
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
-		harness.Check(t, err)
+		assert.Check(t, err)
 		for _, table := range page.Tables {
 			if strings.HasPrefix(*table.Name, name) {
 				left++

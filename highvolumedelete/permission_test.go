@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -38,7 +39,7 @@ func TestStandsStillBeforeTheCreation(t *testing.T) {
 	if !found || err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("under a lease: %v, and the insert is %v", found, err)
 	}
-	if names := harness.Must[[]string](t)(logins.List(t.Context())); len(names) != 0 {
+	if names := assert.Must[[]string](t)(logins.List(t.Context())); len(names) != 0 {
 		t.Errorf("%v was made, by requests %v", names, requests.Kinds())
 	}
 }
@@ -51,7 +52,7 @@ func TestPermissionLasts(t *testing.T) {
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.GetEntity, storagetest.Once(storagetest.Always(slow))))
 			logins := mustStart(t, faulty, schemaOf("Logins", func() time.Time { return noon }))
 			err := logins.Insert(t.Context(), &login{User: "june", At: noon})
-			if tables := harness.Must[[]string](t)(mustStart(t, s, schemaOf("Logins", nil)).List(t.Context())); len(tables) != made || (err == nil) != (made == 1) {
+			if tables := assert.Must[[]string](t)(mustStart(t, s, schemaOf("Logins", nil)).List(t.Context())); len(tables) != made || (err == nil) != (made == 1) {
 				t.Errorf("after %v: %v are there, and the insert is %v", under, tables, err)
 			}
 		})

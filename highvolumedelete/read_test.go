@@ -28,7 +28,7 @@ func TestBetweenOverRewoundMidnight(t *testing.T) {
 	back := time.Date(2010, 11, 7, 2, 31, 0, 0, time.UTC)
 	all := []time.Time{back.Add(-2 * time.Minute), back.Add(-30 * time.Second), back.Add(time.Minute), back.Add(time.Hour), back.Add(30 * time.Hour)}
 	insert(t, logins, "june", all...)
-	assert.Equal(t, labels(harness.Must[[]string](t)(logins.List(t.Context())), schema.Name), "[D20101106 D20101107 D20101108]", "the tables")
+	assert.Equal(t, labels(assert.Must[[]string](t)(logins.List(t.Context())), schema.Name), "[D20101106 D20101107 D20101108]", "the tables")
 	for i, from := range all {
 		for j, to := range append(all, time.Time{})[i+1:] {
 			want := []string{}
@@ -36,7 +36,7 @@ func TestBetweenOverRewoundMidnight(t *testing.T) {
 				want = append(want, "june "+at.Format("02T15:04"))
 			}
 			for _, newest := range []bool{false, true} {
-				got := harness.Must[[]string](t)(times(t.Context(), logins.Between(t.Context(), from, to, &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}, Newest: newest})))
+				got := assert.Must[[]string](t)(times(t.Context(), logins.Between(t.Context(), from, to, &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}, Newest: newest})))
 				if newest {
 					slices.Reverse(got)
 				}
@@ -45,7 +45,7 @@ func TestBetweenOverRewoundMidnight(t *testing.T) {
 		}
 	}
 	requests.Reset()
-	harness.Must[[]string](t)(times(t.Context(), logins.Between(t.Context(), back.Add(time.Hour), back.Add(2*time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}})))
+	assert.Must[[]string](t)(times(t.Context(), logins.Between(t.Context(), back.Add(time.Hour), back.Add(2*time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}})))
 	assert.Equal(t, requests.Count(), 1, "requests for an hour of one day")
 }
 
@@ -91,7 +91,7 @@ func TestBetween(t *testing.T) {
 			}
 			for _, process := range []*highvolumedelete.Tables[login]{logins, unordered} {
 				requests.Reset()
-				got := harness.Must[[]string](t)(times(ctx, process.Between(ctx, c.from, c.to, options)))
+				got := assert.Must[[]string](t)(times(ctx, process.Between(ctx, c.from, c.to, options)))
 				assert.Slices(t, got, want, "%s, newest %v", c.name, newest)
 				if len(c.partitions) == 1 && requests.Count() != c.requests {
 					t.Errorf("%s, newest %v: %d requests, want %d", c.name, newest, requests.Count(), c.requests)
@@ -118,7 +118,7 @@ func TestEarlyStop(t *testing.T) {
 		n := 0
 		for _, err := range logins.Between(ctx, from, to, &highvolumedelete.ReadOptions[login]{Newest: newest, Partitions: []string{"user0000"},
 			Query: func(q tables.Query[login]) tables.Query[login] { return q.PageSize(10) }}) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if n++; n == 3 {
 				break
 			}
@@ -171,10 +171,10 @@ func TestReadWhileDropped(t *testing.T) {
 	got := map[string]int{}
 	for l, err := range logins.Between(ctx, noon.AddDate(0, 0, -5), noon.Add(time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"user0000"},
 		Query: func(q tables.Query[login]) tables.Query[login] { return q.PageSize(10) }}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		got[fmt.Sprint(l.At.Day())]++
 		if l.At.Day() == 20 {
-			harness.Check(t, assert.Err(logins.Drop(ctx, noon.AddDate(0, 0, -1), noGrace())))
+			assert.Check(t, assert.Err(logins.Drop(ctx, noon.AddDate(0, 0, -1), noGrace())))
 		}
 	}
 	if got["20"] != 10 || got["21"] != 20 || got["22"] != 20 {

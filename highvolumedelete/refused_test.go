@@ -8,7 +8,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -60,7 +59,7 @@ func TestCountOfATableThatGoes(t *testing.T) {
 	if _, err := mustStart(t, denied, later).Drop(ctx, noon.AddDate(0, 0, 1), &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1}); !errors.Is(err, tables.ErrDenied) {
 		t.Errorf("a count that is denied: %v", err)
 	}
-	assert.Equal(t, labels(harness.Must[[]string](t)(concurrent.List(ctx)), "Logins"), "[D20140822]", "left")
+	assert.Equal(t, labels(assert.Must[[]string](t)(concurrent.List(ctx)), "Logins"), "[D20140822]", "left")
 }
 
 // TestForgottenTime: an entity whose time was not set makes no table for the year 1.
@@ -68,5 +67,5 @@ func TestForgottenTime(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	logins := mustStart(t, s, schemaOf("Logins", func() time.Time { return noon }))
 	assert.ErrorIs(t, logins.Insert(t.Context(), &login{User: "june"}), tables.ErrInvalid, "Insert")
-	assert.Len(t, harness.Must[[]string](t)(logins.List(t.Context())), 0)
+	assert.Len(t, assert.Must[[]string](t)(logins.List(t.Context())), 0)
 }

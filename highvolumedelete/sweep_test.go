@@ -88,7 +88,7 @@ func dropped(t testing.TB, s *storagetest.Service, marked bool) storagetest.Worl
 		insert(t, logins, "june", noon.AddDate(0, 0, -day))
 	}
 	if marked {
-		harness.Check(t, assert.Err(logins.Drop(t.Context(), noon.AddDate(0, 0, -10), noGrace())))
+		assert.Check(t, assert.Err(logins.Drop(t.Context(), noon.AddDate(0, 0, -10), noGrace())))
 	}
 	before := noon.AddDate(0, 0, -1)
 	all := &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -42,7 +43,7 @@ func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 			if !unanswered {
 				continue
 			}
-			harness.Check(t, concurrent.Prepare(t.Context(), noon, noon))
+			assert.Check(t, concurrent.Prepare(t.Context(), noon, noon))
 			if status := first.Arrive(); status/100 != 2 {
 				t.Errorf("the first attempt is answered with %d: the test shows nothing", status)
 			}

@@ -49,18 +49,18 @@ func TestUnits(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
 			var at []time.Time
 			for _, text := range c.at {
-				at = append(at, harness.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text)))
+				at = append(at, assert.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text)))
 			}
 			schema := schemaOf("Logins", func() time.Time { return at[2] })
 			schema.Unit, schema.Location = c.unit, location(t, c.place)
 			logins := mustStart(t, s, schema)
-			harness.Check(t, logins.Prepare(ctx, at[0], at[2]))
-			assert.Equal(t, labels(harness.Must[[]string](t)(logins.List(ctx)), "Logins"), c.want, "the tables")
+			assert.Check(t, logins.Prepare(ctx, at[0], at[2]))
+			assert.Equal(t, labels(assert.Must[[]string](t)(logins.List(ctx)), "Logins"), c.want, "the tables")
 			insert(t, logins, "june", at...)
 			for _, newest := range []bool{false, true} {
 				var got []string
 				for l, err := range logins.Between(ctx, at[0], at[2].Add(1), &highvolumedelete.ReadOptions[login]{Newest: newest, Partitions: []string{"june"}}) {
-					harness.Check(t, err)
+					assert.Check(t, err)
 					got = append(got, l.At.Format(time.RFC3339Nano))
 				}
 				want := fmt.Sprint(c.at)
@@ -69,8 +69,8 @@ func TestUnits(t *testing.T) {
 				}
 				assert.Equal(t, fmt.Sprint(got), want, "newest %v: %v", newest, got)
 			}
-			report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, at[2], noGrace()))
-			if !report.Mark.Equal(harness.Must[time.Time](t)(time.Parse(time.RFC3339, c.boundary))) || len(report.Tables) != 2 {
+			report := assert.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, at[2], noGrace()))
+			if !report.Mark.Equal(assert.Must[time.Time](t)(time.Parse(time.RFC3339, c.boundary))) || len(report.Tables) != 2 {
 				t.Errorf("the mark is %v, dropped are %v", report.Mark.UTC(), report.Tables)
 			}
 			assert.ErrorIs(t, logins.Insert(ctx, &login{User: "late", At: report.Mark.Add(-100)}), highvolumedelete.ErrLate, "one before the mark")

@@ -45,9 +45,9 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, requests := harness.CountedService(storagetest.Simulator(t, nil))
-			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
-			harness.Check(t, queue.Create(t.Context()))
+			account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
+			assert.Check(t, queue.Create(t.Context()))
 			schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
 			schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 				return patterns.NewRepository(harness.In(table, queue), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")}, c.pattern(table))
@@ -71,23 +71,23 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 // second time. Nevertheless an entity of a dropped period is not found or late, and reads skip the period.
 func TestDroppedPeriodWithIntents(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "logins", nil))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "logins", nil))
 	schema := schemaOf("Logins", func() time.Time { return noon })
 	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 		return patterns.NewRepository(store.RunTimeTable(table), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")},
 			interpartition.NewIndex("address", func(l *login) compoundkey.Part { return compoundkey.String(l.Address) }, &interpartition.Options[login]{ByPartition: true}))
 	}
-	logins := harness.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, schema))
-	harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon))
+	logins := assert.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, schema))
+	assert.Must[*patterns.Repository[login]](t)(logins.Repository(noon))
 	old, today := &login{User: "june", At: noon.AddDate(0, 0, -3), Address: "::1"}, &login{User: "june", At: noon.Add(-time.Hour), Address: "::1"}
-	harness.Check(t, store.Create(ctx), logins.Insert(ctx, old), logins.Insert(ctx, today))
-	assert.Len(assert.Fatal(t), harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())).Tables, 1, "dropped")
+	assert.Check(t, store.Create(ctx), logins.Insert(ctx, old), logins.Insert(ctx, today))
+	assert.Len(assert.Fatal(t), assert.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())).Tables, 1, "dropped")
 	assert.ErrorIs(t, assert.Err(logins.Get(ctx, old.At, keyOf(old))), tables.ErrNotFound, "Get")
 	assert.ErrorIs(t, logins.Insert(ctx, &login{User: "june", At: old.At, Address: "::2"}), highvolumedelete.ErrLate, "Insert")
 	read := 0
 	for _, err := range logins.Between(ctx, old.At.AddDate(0, 0, -1), noon, &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		read++
 	}
 	assert.Equal(t, read, 1, "logins were read")

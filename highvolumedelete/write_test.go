@@ -97,10 +97,10 @@ func TestRules(t *testing.T) {
 				return
 			}
 			want := schema.Name + "D" + l.At.Format("20060102")
-			if got := harness.Must[[]string](t)(logins.List(ctx)); len(got) != 1 || got[0] != want {
+			if got := assert.Must[[]string](t)(logins.List(ctx)); len(got) != 1 || got[0] != want {
 				t.Errorf("it went to %v, want %s", got, want)
 			}
-			if got := harness.Must[*login](t)(logins.Get(ctx, l.At, keyOf(l))); !got.At.Equal(l.At) {
+			if got := assert.Must[*login](t)(logins.Get(ctx, l.At, keyOf(l))); !got.At.Equal(l.At) {
 				t.Errorf("read back as %v", got.At)
 			}
 		})
@@ -120,7 +120,7 @@ func TestConcurrentCreates(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	harness.Check(t, errors.Join(errs...))
+	assert.Check(t, errors.Join(errs...))
 	logins := mustStart(t, s, schema)
 	count := 0
 	for _, err := range logins.Between(t.Context(), noon, noon.Add(1), &highvolumedelete.ReadOptions[login]{
@@ -129,7 +129,7 @@ func TestConcurrentCreates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := harness.Must[[]string](t)(logins.List(t.Context())); count != 12 || len(got) != 1 {
+	if got := assert.Must[[]string](t)(logins.List(t.Context())); count != 12 || len(got) != 1 {
 		t.Errorf("%d entities in %v", count, got)
 	}
 }
@@ -141,8 +141,8 @@ func TestTableIsGone(t *testing.T) {
 	schema := schemaOf("Logins", c.now)
 	logins := mustStart(t, s, schema)
 	june := &login{User: "june", At: noon}
-	harness.Check(t, logins.Insert(ctx, june))
-	repo := harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon))
+	assert.Check(t, logins.Insert(ctx, june))
+	repo := assert.Must[*patterns.Repository[login]](t)(logins.Repository(noon))
 	if err := repo.Table().Drop(ctx); err != nil { // by hand: the mark does not know
 		t.Fatal(err)
 	}
@@ -160,14 +160,14 @@ func TestTableIsGone(t *testing.T) {
 	}
 	c.at = noon.AddDate(0, 0, 3)
 	other := mustStart(t, s, schema)
-	harness.Check(t, assert.Err(other.Drop(ctx, c.at, noGrace())))
+	assert.Check(t, assert.Err(other.Drop(ctx, c.at, noGrace())))
 	s.Wait(41 * time.Second)
 	for i, process := range []*highvolumedelete.Tables[login]{logins, mustStart(t, s, schema), other} {
 		err := process.Insert(ctx, &login{User: "june", At: noon.Add(time.Minute)})
 		assert.ErrorIs(t, err, highvolumedelete.ErrLate, "process %d, a period below the mark whose name is free", i)
 		assert.NoError(t, process.Prepare(ctx, noon, noon), "process %d, Prepare passes closed periods over", i)
 	}
-	assert.Len(t, harness.Must[[]string](t)(logins.List(ctx)), 0, "tables that came back")
+	assert.Len(t, assert.Must[[]string](t)(logins.List(ctx)), 0, "tables that came back")
 	assert.ErrorIs(t, logins.Prepare(ctx, noon, noon.AddDate(3, 0, 0)), tables.ErrInvalid, "Prepare of three years of days")
 }
 

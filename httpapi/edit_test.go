@@ -68,9 +68,9 @@ func stockRoutes(rows *tables.Rows[stock]) http.Handler {
 func TestReadModifyWrite(t *testing.T) {
 	const pieces, sellers = 12, 4
 	s := storagetest.Open(t)
-	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	rows := harness.Must[*tables.Rows[stock]](t)(tables.RowsOf[stock](harness.NewTable(t, a)))
-	harness.Check(t, rows.Insert(t.Context(), &stock{PartitionKey: "shop", RowKey: "pen", Pieces: pieces + 2}))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	rows := assert.Must[*tables.Rows[stock]](t)(tables.RowsOf[stock](harness.NewTable(t, a)))
+	assert.Check(t, rows.Insert(t.Context(), &stock{PartitionKey: "shop", RowKey: "pen", Pieces: pieces + 2}))
 	h := stockRoutes(rows)
 	read := func() *httptest.ResponseRecorder { return ask(h, "GET", "/stock/pen", "") }
 	sell := func(headers ...string) *httptest.ResponseRecorder {

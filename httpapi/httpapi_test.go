@@ -56,7 +56,7 @@ func TestProblems(t *testing.T) {
 			w.Header().Set("ETag", `"of what was read"`)
 			httpapi.WriteError(w, r, err)
 			var p httpapi.Problem
-			harness.Check(t, json.Unmarshal(w.Body.Bytes(), &p))
+			assert.Check(t, json.Unmarshal(w.Body.Bytes(), &p))
 			code := c.code
 			if want == 412 {
 				code = "precondition-failed"
@@ -217,12 +217,12 @@ func key(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
 
 func tokensOf(t testing.TB, keys [][]byte, purpose string, o *httpapi.PageTokenOptions) *httpapi.PageTokens {
 	t.Helper()
-	return harness.Must[*httpapi.PageTokens](t)(httpapi.NewPageTokens(keys, purpose, o))
+	return assert.Must[*httpapi.PageTokens](t)(httpapi.NewPageTokens(keys, purpose, o))
 }
 
 // TestPageTokens: only what the same purpose, binding and keys have sealed is opened, and the text shows nothing.
 func TestPageTokens(t *testing.T) {
-	must := harness.Must[string](t)
+	must := assert.Must[string](t)
 	p := tokensOf(t, [][]byte{key(1)}, "contoso v1", nil)
 	const token = "1!8!june@contoso.com"
 	sealed := must(p.Seal(token, "tenant", "route"))
@@ -295,7 +295,7 @@ func TestPageTokensAreHidden(t *testing.T) {
 	}
 	for _, none := range []*httpapi.PageTokens{nil, {}} {
 		_, sealErr := none.Seal("x")
-		_, openErr := none.Open(harness.Must[string](t)(p.Seal("x")))
+		_, openErr := none.Open(assert.Must[string](t)(p.Seal("x")))
 		if none.String() != "page tokens with 0 keys" || !errors.Is(sealErr, tables.ErrWiring) || !errors.Is(openErr, tables.ErrWiring) {
 			t.Errorf("%v without keys: %v, %v", none, sealErr, openErr)
 		}
@@ -316,7 +316,7 @@ func TestOpenLongText(t *testing.T) {
 
 // TestPageTokenKeys: old keys still open; and tokens end with their lifetime.
 func TestPageTokenKeys(t *testing.T) {
-	must := harness.Must[string](t)
+	must := assert.Must[string](t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	o := &httpapi.PageTokenOptions{Lifetime: time.Hour, Now: func() time.Time { return now }}
 	old, both, fresh := tokensOf(t, [][]byte{key(1)}, "p", o), tokensOf(t, [][]byte{key(2), key(1)}, "p", o), tokensOf(t, [][]byte{key(2)}, "p", o)
@@ -363,7 +363,7 @@ func TestPageTokenKeys(t *testing.T) {
 // FuzzOpen: no text but a sealed one is opened, and no header makes a condition match an entity that it does not name.
 func FuzzOpen(f *testing.F) {
 	p := tokensOf(f, [][]byte{key(1), key(2)}, "fuzz", nil)
-	sealed := harness.Must[string](f)(p.Seal("token", "a"))
+	sealed := assert.Must[string](f)(p.Seal("token", "a"))
 	for _, seed := range []string{"", sealed, sealed[:30], sealed + "A", "AQ", `"a"`, `W/"a", *`, `"~eA"`, `"~", "a"`, `W/"datetime'2026'"`, "\"\xff\"", ",,", "*"} {
 		f.Add(seed)
 	}
@@ -391,8 +391,8 @@ func FuzzOpen(f *testing.F) {
 // TestHandler: the Example's handler on the service of the run, with writers in its way and hostile requests.
 func TestHandler(t *testing.T) {
 	s := storagetest.Open(t)
-	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	n := harness.Must[*notes](t)(newNotes(t.Context(), a, harness.NewTable(t, a).Name()))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	n := assert.Must[*notes](t)(newNotes(t.Context(), a, harness.NewTable(t, a).Name()))
 	h := n.routes()
 	created := ask(h, "POST", "/contoso/notes", `{"id":"a/b#c","text":"x"}`)
 	etag := created.Header().Get("ETag")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -19,7 +20,7 @@ func TestAudit(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			wanted := map[string]map[string]int{"Sales": {}, "Marketing": {}, "": {}}
 			for department, of := range wanted {
 				for id, name := range []string{"Jones", "Jones", "Smith", ""} {
@@ -28,7 +29,7 @@ func TestAudit(t *testing.T) {
 					if err := p.repo.Insert(ctx, e); err != nil {
 						t.Fatal(err)
 					}
-					facts := harness.Must[[]driver.Fact](t)(p.audit().Expected(e))
+					facts := assert.Must[[]driver.Fact](t)(p.audit().Expected(e))
 					if len(facts) != map[bool]int{true: 1}[name != ""] {
 						t.Fatalf("%s has facts %+v", name, facts)
 					}
@@ -65,13 +66,13 @@ func TestAudit(t *testing.T) {
 func TestRemove(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{option: inPartition}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	for id := range 3 {
 		if err := p.repo.Insert(ctx, with(id, "Jones")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	plain := harness.Must[*tables.Rows[struct{ PartitionKey, RowKey, LastName string }]](t)(tables.RowsOf[struct{ PartitionKey, RowKey, LastName string }](p.repo.Table()))
+	plain := assert.Must[*tables.Rows[struct{ PartitionKey, RowKey, LastName string }]](t)(tables.RowsOf[struct{ PartitionKey, RowKey, LastName string }](p.repo.Table()))
 	for id, name := range []string{"Kwok", "Smith"} { // by a program without the index
 		row := struct{ PartitionKey, RowKey, LastName string }{"Sales", at(id).Row, name}
 		if err := plain.MergeUnconditional(ctx, &row); err != nil {
@@ -123,7 +124,7 @@ func TestRemove(t *testing.T) {
 	if err := p.audit().Remove(ctx, place, at(2), func(context.Context) (bool, error) { return false, nil }); err != nil {
 		t.Fatal(err)
 	}
-	e := harness.Must[*employee](t)(p.repo.Get(ctx, at(0))) // her new list misses her, which her next write repairs
+	e := assert.Must[*employee](t)(p.repo.Get(ctx, at(0))) // her new list misses her, which her next write repairs
 	if err := p.repo.Replace(ctx, e); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestRemove(t *testing.T) {
 func TestRemoveUnderFaults(t *testing.T) {
 	storagetest.Sweep(t, storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := (&world{option: inPartition}).open(t, s)
-		p := harness.Must[*process](t)(w.start(s))
+		p := assert.Must[*process](t)(w.start(s))
 		for id := range 2 {
 			if err := p.repo.Insert(t.Context(), with(id, "Jones")); err != nil {
 				t.Fatal(err)
@@ -181,7 +182,7 @@ func TestUnreadableLists(t *testing.T) {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			if err := w.spoil(ctx, p); err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -23,7 +23,7 @@ func TestTwentyWriters(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			together := func(change func(id int) error) {
 				t.Helper()
 				var running sync.WaitGroup
@@ -41,7 +41,7 @@ func TestTwentyWriters(t *testing.T) {
 				}
 			}
 			together(func(id int) error { return p.repo.Insert(ctx, with(id, "Jones")) })
-			if keys := harness.Must[[]tables.Key](t)(w.sales(p).Keys(ctx, compoundkey.String("Jones"))); len(keys) != writers {
+			if keys := assert.Must[[]tables.Key](t)(w.sales(p).Keys(ctx, compoundkey.String("Jones"))); len(keys) != writers {
 				t.Fatalf("%d keys", len(keys))
 			}
 			together(func(id int) error {
@@ -69,17 +69,17 @@ func TestConflictOnEachAttempt(t *testing.T) {
 		t.Run(fmt.Sprint(attempts), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: inPartition}).open(t, s)
-			concurrent := harness.Must[*process](t)(w.start(s))
+			concurrent := assert.Must[*process](t)(w.start(s))
 			insert := func(id int) {
 				if err := concurrent.repo.Insert(ctx, with(id, "Jones")); err != nil {
 					t.Fatal(err)
 				}
 			}
 			insert(1)
-			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 			calls := 0
 			index := indexentities.NewInPartition("lastname", func(e *employee) []compoundkey.Part { return []compoundkey.Part{byLastName(e)} })
-			repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: attempts}, index,
+			repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: attempts}, index,
 				&hook{func() {
 					if calls++; calls == 1 {
 						insert(3)

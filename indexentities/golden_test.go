@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -72,9 +72,9 @@ func TestGoldenRows(t *testing.T) {
 			s := storagetest.Open(t)
 			w := c.world
 			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			goldenStaff(t, p)
-			if got := harness.Must[string](t)(rawRow(t.Context(), p.lists, c.key)); got != c.want {
+			if got := assert.Must[string](t)(rawRow(t.Context(), p.lists, c.key)); got != c.want {
 				t.Errorf("the stored format has changed:\n%s\nwant\n%s", got, c.want)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -24,7 +24,7 @@ func TestGrowth(t *testing.T) {
 			requests := &storagetest.RequestCounter{}
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), requests)
-			p := harness.Must[*process](t)(w.start(&counted))
+			p := assert.Must[*process](t)(w.start(&counted))
 			if err := w.fill(ctx, p, before); err != nil {
 				t.Fatal(err)
 			}
@@ -37,13 +37,13 @@ func TestGrowth(t *testing.T) {
 				added = append(added, e)
 			}
 			requests.Reset()
-			want := rowsOf(harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))))
+			want := rowsOf(assert.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))))
 			if n := requests.Count(); n != 1 || len(want) != before+20 || !slices.IsSorted(want) || want[2] != at(2).Row {
 				t.Fatalf("%d requests for %d keys, the third of which is %q", n, len(want), want[2])
 			}
 			w.checkRows(t, p, "Jones", "Jones!0001")
 			s.SetChaos(storagetest.Chaos{ShortPages: 0.5, EmptyPages: 0.3})
-			if got := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); !slices.Equal(rowsOf(got), want) {
+			if got := assert.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); !slices.Equal(rowsOf(got), want) {
 				t.Fatalf("%d keys where pages are cut", len(got))
 			}
 			for v, err := range p.index.In("Sales").Values(ctx, compoundkey.All()) {
@@ -61,7 +61,7 @@ func TestGrowth(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); len(got) != before+10 {
+			if got := assert.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); len(got) != before+10 {
 				t.Errorf("%d keys are left", len(got))
 			}
 			w.checkRows(t, p, "Jones", "Smith")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -65,8 +66,8 @@ func (w *world) String() string {
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w.table, w.lists = s.TableName(t), s.TableName(t)
-	p := harness.Must[*process](t)(w.start(s))
-	harness.Check(t, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.lists).Create(t.Context()))
+	p := assert.Must[*process](t)(w.start(s))
+	assert.Check(t, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.lists).Create(t.Context()))
 	return w
 }
 

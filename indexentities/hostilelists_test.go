@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -20,11 +20,11 @@ func (w *world) writeList(t testing.TB, p *process, lines []string, count int) {
 	ctx := t.Context()
 	key := tables.Key{Partition: "Sales", Row: "lastname_Jones"}
 	client := p.account.TableService().NewClient(p.lists.Name())
-	row := harness.Must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key))
+	row := assert.Must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key))
 	raw := `{"PartitionKey":"` + key.Partition + `","RowKey":"` + key.Row + `","Count":` + strconv.Itoa(count) + `,"Keys":` + strconv.Quote(strings.Join(lines, "\n")) + `}`
 	_, err := client.UpdateEntity(ctx, []byte(raw), nil)
-	harness.Must[any](t)(nil, err)
-	if again := harness.Must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key)); again.ETag == row.ETag {
+	assert.Must[any](t)(nil, err)
+	if again := assert.Must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key)); again.ETag == row.ETag {
 		t.Fatal("the list was not written")
 	}
 }
@@ -36,11 +36,11 @@ func TestForgedLists(t *testing.T) {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			elsewhere := with(4, "Jones")
 			elsewhere.Department = "Works"
 			for _, e := range []*employee{with(1, "Jones"), with(2, "Smith"), with(3, ""), elsewhere} {
-				harness.Must[any](t)(nil, p.repo.Insert(ctx, e))
+				assert.Must[any](t)(nil, p.repo.Insert(ctx, e))
 			}
 			line := func(_, row string) string { return row }
 			forged := []string{line("Sales", "empid_000001"), line("Sales", "empid_000002"), line("Sales", "empid_000003"), line("Works", "empid_000004"), line("Sales", "empid_000099"),

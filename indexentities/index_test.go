@@ -9,7 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -26,7 +26,7 @@ func TestLifeOfEntities(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			lists := func(want map[string][]int) {
 				t.Helper()
 				if _, err := w.check(ctx, s); err != nil {
@@ -34,7 +34,7 @@ func TestLifeOfEntities(t *testing.T) {
 				}
 				for _, name := range []string{"Jones", "O'Brien/Müller", "Smith"} {
 					ids := want[name]
-					got := harness.Must[[]tables.Key](t)(w.sales(p).Keys(ctx, compoundkey.String(name)))
+					got := assert.Must[[]tables.Key](t)(w.sales(p).Keys(ctx, compoundkey.String(name)))
 					rows := []string{}
 					for _, id := range ids {
 						rows = append(rows, at(id).Row)
@@ -98,7 +98,7 @@ func TestSeveralValues(t *testing.T) {
 				return values
 			}}
 			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			e := with(1, "go")
 			e.Tags = []string{"Go", "GO", "azure", "go."}
 			other := with(2, "")
@@ -121,7 +121,7 @@ func TestSeveralValues(t *testing.T) {
 				}
 			}
 			tuple := compoundkey.Tuple(compoundkey.Fold("Go"), compoundkey.Int(1, 4))
-			if got := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, tuple)); len(got) != 1 || got[0] != at(1) {
+			if got := assert.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, tuple)); len(got) != 1 || got[0] != at(1) {
 				t.Errorf("the tuple's list has %v", got)
 			}
 		})
@@ -135,7 +135,7 @@ func TestHostileValues(t *testing.T) {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			for _, department := range []string{"", "Inc.", "..", "R&D 'x'"} {
 				for i, name := range names {
 					e := with(i, name)
@@ -149,7 +149,7 @@ func TestHostileValues(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					values = append(values, harness.Must[string](t)(v.Text()))
+					values = append(values, assert.Must[string](t)(v.Text()))
 				}
 				slices.Sort(values)
 				if want := slices.Sorted(slices.Values(names)); !slices.Equal(values, want) {
@@ -177,7 +177,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), counter)
 			w := (&world{option: o}).open(t, s)
-			p := harness.Must[*process](t)(w.start(&counted))
+			p := assert.Must[*process](t)(w.start(&counted))
 			bad := with(1, strings.Repeat("x", map[option]int{inPartition: 500, outside: 509}[o])) // no room for the number of a further row
 			var e *tables.Error
 			if err := p.repo.Insert(ctx, bad); !errors.Is(err, tables.ErrTooLarge) || !errors.As(err, &e) || e.Pattern != "lastname" {
@@ -202,7 +202,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 // TestAttach: what would fail or find nothing later is refused when it is declared.
 func TestAttach(t *testing.T) {
 	s := storagetest.Open(t)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for want, x := range map[string]patterns.Pattern[employee]{
 		"Schema.Rows":         indexentities.NewInPartition("empid", byLastName),
 		"key function is nil": indexentities.NewInPartition[employee, compoundkey.Part]("lastname", nil),

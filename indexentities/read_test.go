@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,7 +18,7 @@ func staff(t *testing.T, w *world, n int) *process {
 	t.Helper()
 	s := storagetest.Open(t)
 	w.open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	for id := range n {
 		if err := p.repo.Insert(t.Context(), with(id, "Jones")); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestValues(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			for i, name := range []string{"Abbott", "Jones", "Jones", "Kwok", "Jo", "Jones Smith"} {
 				if err := p.repo.Insert(ctx, with(i, name)); err != nil {
 					t.Fatal(err)
@@ -100,7 +100,7 @@ func TestValues(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					got = append(got, fmt.Sprintf("%s:%d", harness.Must[string](t)(v.Text()), v.Count))
+					got = append(got, fmt.Sprintf("%s:%d", assert.Must[string](t)(v.Text()), v.Count))
 				}
 				if fmt.Sprint(got) != c.want {
 					t.Errorf("%s: %s, want %s", what, got, c.want)

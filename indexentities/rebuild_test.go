@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -70,8 +71,8 @@ func TestRepairOfOneList(t *testing.T) {
 // withoutList makes a world whose employees were written by a program without the index.
 func (w *world) withoutList(t *testing.T, s *storagetest.Service) *process {
 	t.Helper()
-	p := harness.Must[*process](t)(w.open(t, s).start(s))
-	bare := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(), patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}))
+	p := assert.Must[*process](t)(w.open(t, s).start(s))
+	bare := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(), patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}))
 	for id := range sharing {
 		if err := bare.Insert(t.Context(), with(id, "Jones")); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -26,7 +26,7 @@ func TestRequestCounts(t *testing.T) {
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), requests)
 			w := c.world
 			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(&counted))
+			p := assert.Must[*process](t)(w.start(&counted))
 			for _, e := range []*employee{with(1, "Jones"), with(2, "Jones"), with(3, "Smith")} {
 				if err := p.repo.Insert(ctx, e); err != nil {
 					t.Fatal(err)

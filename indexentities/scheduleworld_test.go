@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -38,7 +39,7 @@ func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stag
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.open(t, s)
 	r.Network, r.Visibility, r.refused = s.ClientOptions.Transport, term, map[string]bool{}
-	p := harness.Must[*process](t)(r.start(s))
+	p := assert.Must[*process](t)(r.start(s))
 	for id := range r.entities {
 		if err := p.repo.Insert(t.Context(), with(id, pick(rng, scheduleNames()))); err != nil {
 			t.Fatal(err)

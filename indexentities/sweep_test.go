@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -15,7 +16,7 @@ func swept(w world, before *employee, states []string, operate func(ctx context.
 	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := w
 		w.open(t, s)
-		p := harness.Must[*process](t)(w.start(s))
+		p := assert.Must[*process](t)(w.start(s))
 		there := []*employee{with(1, "Jones"), with(2, "Kwok")}
 		if before != nil {
 			copied := *before

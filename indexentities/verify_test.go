@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -20,13 +21,13 @@ func TestVerifyAndRepair(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			for id := range 12 {
 				if err := p.repo.Insert(ctx, with(id, []string{"Jones", "Smith", ""}[id%3])); err != nil {
 					t.Fatal(err)
 				}
 			}
-			plain := harness.Must[*tables.Rows[plainEmployee]](t)(tables.RowsOf[plainEmployee](p.repo.Table()))
+			plain := assert.Must[*tables.Rows[plainEmployee]](t)(tables.RowsOf[plainEmployee](p.repo.Table()))
 			for id := range 3 { // two leave a list, three are missing in one
 				if err := plain.MergeUnconditional(ctx, &plainEmployee{"Sales", at(id).Row, "Kwok"}); err != nil {
 					t.Fatal(err)

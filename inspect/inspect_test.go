@@ -35,7 +35,7 @@ func put(t testing.TB, table *tables.Table, all ...*tables.Entity) {
 			}
 		}
 	}, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 }
 
 func property(name string, v tables.Value) tables.Property {
@@ -59,7 +59,7 @@ func TestTable(t *testing.T) {
 	all = append(all, harness.Row("p9", "big", property("N", tables.String("many")), property("Blob", tables.Binary(make([]byte, 5000)))))
 	put(t, table, all...)
 	progress := int64(0)
-	r := harness.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, &inspect.Options{Progress: func(p tables.Report) { progress = p.Rows }}))
+	r := assert.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, &inspect.Options{Progress: func(p tables.Report) { progress = p.Rows }}))
 	if !r.Complete || r.Rows != 31 || r.Entities != 31 || progress != 31 || r.Requests < 1 {
 		t.Errorf("%+v, progress %d", r, progress)
 	}
@@ -103,14 +103,14 @@ func TestTable(t *testing.T) {
 
 // TestJSON: the names of the report's JSON are part of its interface.
 func TestJSON(t *testing.T) {
-	data := harness.Must[[]byte](t)(json.Marshal(inspect.Report{
+	data := assert.Must[[]byte](t)(json.Marshal(inspect.Report{
 		Partitions:  inspect.Partitions{Largest: make([]inspect.Partition, 1), Rows: make([]inspect.Bucket, 1)},
 		LargestRows: make([]inspect.LargeRow, 1), Properties: []inspect.Property{{Types: make([]inspect.TypeCount, 1)}},
 		Type:   &inspect.Type{Problems: make([]inspect.Problem, 1), Zero: make([]inspect.ZeroField, 1), Unknown: make([]inspect.UnknownProperty, 1)},
 		Schema: &inspect.Schema{Refused: make([]inspect.RefusedEntity, 1), TakenKeys: make([]inspect.TakenKey, 1)},
 	}))
 	var v any
-	harness.Check(t, json.Unmarshal(data, &v))
+	assert.Check(t, json.Unmarshal(data, &v))
 	const want = "began bytes complete elapsedSeconds entities garbled garbledExamples largestRows largestRows.bytes largestRows.partition largestRows.row " +
 		"library library.copies library.entities library.furtherRows library.outsideCopies library.shared lossy lossyExamples newest oldest otherProperties " +
 		"partitions partitions.count partitions.exact partitions.largest partitions.largest.bytes partitions.largest.partition partitions.largest.rows partitions.largest.uncertain " +
@@ -174,7 +174,7 @@ type customer struct {
 // TestAs: what a struct does not read, what it would make a zero value, and what it would drop. No value is in the report.
 func TestAs(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
-	at := harness.Must[tables.Value](t)(tables.DateTime(time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)))
+	at := assert.Must[tables.Value](t)(tables.DateTime(time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)))
 	good := func(row string) *tables.Entity {
 		return harness.Row("p", row, property("Name", tables.String("n")), property("Small", tables.Int32(1)), property("Level", tables.String("high")), property("At", at),
 			property("Tags", tables.String(`["a"]`)))
@@ -186,7 +186,7 @@ func TestAs(t *testing.T) {
 	garbled.Set("Tags", tables.String("{secret"))
 	more.Set("Extra", tables.Boolean(true))
 	put(t, table, good("0"), wrong, large, garbled, lacking, more)
-	r := harness.Must[*inspect.Report](t)(inspect.As[customer](t.Context(), table, nil))
+	r := assert.Must[*inspect.Report](t)(inspect.As[customer](t.Context(), table, nil))
 	var reasons []string
 	for _, p := range r.Type.Problems {
 		reasons = append(reasons, fmt.Sprint(p.Property, " ", p.Stored, " ", p.Rows, " ", p.Examples))
@@ -201,8 +201,8 @@ func TestAs(t *testing.T) {
 		t.Errorf("%+v", r.Type)
 	}
 	var text strings.Builder
-	harness.Check(t, r.WriteText(&text))
-	asJSON := harness.Must[[]byte](t)(json.Marshal(r))
+	assert.Check(t, r.WriteText(&text))
+	asJSON := assert.Must[[]byte](t)(json.Marshal(r))
 	for _, shown := range []string{text.String(), string(asJSON)} {
 		if strings.Contains(shown, "secret") || strings.Contains(shown, "1099511627776") {
 			t.Errorf("a value is shown: %s", shown)
@@ -249,8 +249,8 @@ func TestRefusedCalls(t *testing.T) {
 // TestFailingPages: a page that fails is an error beside an incomplete report, never a shorter report.
 func TestFailingPages(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
-	harness.Must[tables.Report](t)(table.Entities().BulkNonAtomic(t.Context(), harness.Bags(1_200, 5), nil))
-	whole := harness.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, nil))
+	assert.Must[tables.Report](t)(table.Entities().BulkNonAtomic(t.Context(), harness.Bags(1_200, 5), nil))
+	whole := assert.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, nil))
 	if whole.Rows != 1_200 || !whole.Complete {
 		t.Fatalf("%+v", whole)
 	}
@@ -258,7 +258,7 @@ func TestFailingPages(t *testing.T) {
 	failed := 0
 	for i := range 6 {
 		faulty, _ := s.Faulty(storagetest.OnIndex(i, storagetest.DiesAfter))
-		a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(faulty.ConnectionString, &tables.AccountOptions{ClientOptions: faulty.ClientOptions}))
+		a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(faulty.ConnectionString, &tables.AccountOptions{ClientOptions: faulty.ClientOptions}))
 		r, err := inspect.Table(t.Context(), a.Table(table.Name()), nil)
 		switch {
 		case err == nil && (!r.Complete || r.Rows != 1_200):
@@ -277,14 +277,14 @@ func TestFailingPages(t *testing.T) {
 // TestCanceled: a run that is canceled returns what it has read.
 func TestCanceled(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
-	harness.Must[tables.Report](t)(table.Entities().BulkNonAtomic(t.Context(), harness.Bags(1_200, 5), nil))
+	assert.Must[tables.Report](t)(table.Entities().BulkNonAtomic(t.Context(), harness.Bags(1_200, 5), nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := inspect.Table(ctx, table, &inspect.Options{Concurrency: 1, Progress: func(tables.Report) { cancel() }})
 	if !errors.Is(err, context.Canceled) || r == nil || r.Complete || r.Rows == 0 || r.Rows >= 1_200 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	var text strings.Builder
-	if harness.Check(t, r.WriteText(&text)); !strings.Contains(text.String(), "NOT COMPLETE") {
+	if assert.Check(t, r.WriteText(&text)); !strings.Contains(text.String(), "NOT COMPLETE") {
 		t.Error(text.String())
 	}
 }
@@ -310,12 +310,12 @@ func TestHostileRows(t *testing.T) {
 	long := strings.Repeat("é", 255)
 	table := page(t, `"PartitionKey":"p\u001b[31m","RowKey":"r\n\u202e","N`+"`"+`\u001b]0;x":1,"a,rest\"":2,"`+long+`":3`+members.String(),
 		`"PartitionKey":"p","RowKey":"r","_tpPrimary":"x","_tpOld":"nonsense","_tpNew":1,"_tpShared":""`)
-	r := harness.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, &inspect.Options{MaxProperties: 50}))
+	r := assert.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, &inspect.Options{MaxProperties: 50}))
 	if len(r.Properties) != 50 || r.OtherProperties != 2_953 || r.Rows != 2 || r.Library.Shared != 1 {
 		t.Errorf("%d properties, others %d, %+v", len(r.Properties), r.OtherProperties, r.Library)
 	}
 	var text strings.Builder
-	harness.Check(t, r.WriteText(&text))
+	assert.Check(t, r.WriteText(&text))
 	if strings.ContainsAny(text.String(), "\x1b\u202e\r") || !strings.Contains(text.String(), `"r\n\u202e"`) {
 		t.Errorf("%q", text.String())
 	}
@@ -345,7 +345,7 @@ func compiles(t *testing.T, source string) {
 	_, after, _ := strings.Cut(source, "\ntype ")
 	typ, _, _ := strings.Cut(after, " ")
 	use := "package main\n\nimport \"github.com/tablepatterns/tablepatterns/tables\"\n\nfunc main() {\n\t_, _ = tables.NewCodec[" + typ + "]()\n}\n"
-	harness.Check(t, os.WriteFile(filepath.Join(dir, "a.go"), []byte(source), 0o600), os.WriteFile(filepath.Join(dir, "b.go"), []byte(use), 0o600))
+	assert.Check(t, os.WriteFile(filepath.Join(dir, "a.go"), []byte(source), 0o600), os.WriteFile(filepath.Join(dir, "b.go"), []byte(use), 0o600))
 	cmd := exec.CommandContext(t.Context(), "go", "vet", filepath.Join(dir, "a.go"), filepath.Join(dir, "b.go"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s\n%s", err, out, source)
@@ -390,7 +390,7 @@ func TestCosmos(t *testing.T) {
 		}
 		return harness.Reply(req, http.StatusOK, `{"value":[`+row("p", "0")+`]}`, "Content-Type", "application/json"), nil
 	})
-	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
+	a := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
 		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: transport}}))
 	pages := 0
 	r, err := inspect.Table(t.Context(), a.Table("Orders"), &inspect.Options{Progress: func(tables.Report) { pages++ }})

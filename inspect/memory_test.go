@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/inspect"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -32,9 +33,9 @@ func TestMemory(t *testing.T) {
 				return fmt.Appendf(dst, `,"Team":"p%03d","ID@odata.type":"Edm.Int64","ID":"%d","Email":"%sp%06d@contoso.com","City":"c","Text":"The quick brown fox"`,
 					i*50/n, i, strings.Repeat("long", 50), i/each)
 			})
-			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table.Table, personSchema(), intrapartition.NewIndex("email", email, nil)))
+			repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table.Table, personSchema(), intrapartition.NewIndex("email", email, nil)))
 			var r *inspect.Report
-			most := table.LiveHeap(func() { r = harness.Must[*inspect.Report](t)(inspect.Repository(t.Context(), repo, nil)) })
+			most := table.LiveHeap(func() { r = assert.Must[*inspect.Report](t)(inspect.Repository(t.Context(), repo, nil)) })
 			t.Logf("%d rows, %d for each key: %.1f MiB, %d keys taken, %d not compared", n, each, float64(most)/(1<<20), len(r.Schema.TakenKeys)+int(r.Schema.OtherTakenKeys), r.Schema.KeysNotCompared)
 			if most > limit {
 				t.Errorf("%d bytes are over the limit of %d", most, limit)

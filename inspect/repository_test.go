@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/inspect"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -52,7 +53,7 @@ func storeOf(t *testing.T) (*patterns.Store, *tables.Table, func() int64) {
 	t.Helper()
 	a, requests := harness.Counted(t)
 	name := harness.NewTable(t, a).Name()
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(a, strings.ToLower(name), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(a, strings.ToLower(name), nil))
 	return store, store.Table(name), requests.Load
 }
 
@@ -60,17 +61,17 @@ func storeOf(t *testing.T) (*patterns.Store, *tables.Table, func() int64) {
 func TestRepositoryRows(t *testing.T) {
 	ctx := t.Context()
 	store, table, _ := storeOf(t)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", email, nil),
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", email, nil),
 		interpartition.NewIndex("global", email, &interpartition.Options[person]{Unique: true}), indexentities.NewInPartition("city", city), widentities.New[person](nil)))
-	harness.Check(t, store.Create(ctx))
+	assert.Check(t, store.Create(ctx))
 	for p := range people(10, 2) {
-		harness.Check(t, repo.Insert(ctx, p))
+		assert.Check(t, repo.Insert(ctx, p))
 	}
 	put(t, table, harness.Bag("t000", "settings", "x"), harness.Bag("t000", "person_000100", "x"))
 	moved := harness.Row("t000", "person_000101", property("Team", tables.String("t000")), property("ID", tables.Int64(7)), property("Email", tables.String("x@contoso.com")), property("City", tables.String("c")))
 	unread := harness.Row("t000", "person_000102", property("ID", tables.String("seven")))
 	put(t, table, moved, unread)
-	r := harness.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
+	r := assert.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
 	s := r.Schema
 	// With a Layout, entities that the repository has written are its own to read.
 	if s.Own != 12 || s.Library != r.Library.Copies+r.Library.OutsideCopies+r.Library.Shared || s.Neither != 2 || s.Own+s.Library+s.Neither != r.Rows || s.Sealed != 10 {
@@ -83,7 +84,7 @@ func TestRepositoryRows(t *testing.T) {
 		t.Errorf("other keys %+v", s)
 	}
 	var text strings.Builder
-	if harness.Check(t, r.WriteText(&text)); !strings.Contains(text.String(), "rows that are its entities: 12; copies and further rows: 30; neither: 2") {
+	if assert.Check(t, r.WriteText(&text)); !strings.Contains(text.String(), "rows that are its entities: 12; copies and further rows: 30; neither: 2") {
 		t.Error(text.String())
 	}
 }
@@ -91,7 +92,7 @@ func TestRepositoryRows(t *testing.T) {
 // TestNoRowFits: a schema that fits no row of a table that has rows is told, and one on an empty table is not.
 func TestNoRowFits(t *testing.T) {
 	_, table, _ := storeOf(t)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
 	if r, err := inspect.Repository(t.Context(), repo, nil); err != nil || len(r.Warnings) != 0 {
 		t.Errorf("%q, %v", r.Warnings, err)
 	}
@@ -106,10 +107,10 @@ func TestNoRowFits(t *testing.T) {
 func TestTakenKeys(t *testing.T) {
 	ctx := t.Context()
 	store, table, _ := storeOf(t)
-	bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", email, nil),
+	bare := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", email, nil),
 		interpartition.NewIndex("global", email, &interpartition.Options[person]{Unique: true})))
-	harness.Check(t, store.Create(ctx))
+	assert.Check(t, store.Create(ctx))
 	want := map[string]int64{}
 	id := 0
 	for p := range people(200, 2) {
@@ -123,11 +124,11 @@ func TestTakenKeys(t *testing.T) {
 			want[`global ("global", "far@contoso.com")`]++
 		}
 		id = p.ID
-		harness.Check(t, bare.Insert(ctx, p))
+		assert.Check(t, bare.Insert(ctx, p))
 	}
 	put(t, table, harness.Bag("t000", fmt.Sprintf("email_p%06d@contoso.com", 1), "stands there"))
 	want[`+email ("t000", "email_p000001@contoso.com")`] = 2
-	r := harness.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
+	r := assert.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
 	got, entities := map[string]int64{}, int64(0)
 	for _, k := range r.Schema.TakenKeys {
 		got[strings.Join(k.Patterns, "+")+" "+k.Key.String()] = k.Wanted
@@ -140,7 +141,7 @@ func TestTakenKeys(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	refused := map[tables.Key]bool{}
-	for _, f := range harness.Must[[]patterns.Finding](t)(harness.Findings(ctx, repo.Rebuild, nil)) {
+	for _, f := range assert.Must[[]patterns.Finding](t)(harness.Findings(ctx, repo.Rebuild, nil)) {
 		if !errors.Is(f.Err, tables.ErrDuplicate) && !errors.Is(f.Err, tables.ErrConflict) {
 			t.Errorf("Rebuild: %v", f)
 		}
@@ -175,13 +176,13 @@ func TestRebuildCost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			store, table, requests := storeOf(t)
-			bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
-			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), c.pattern()))
-			harness.Check(t, store.Create(ctx))
-			harness.Must[tables.Report](t)(bare.BulkNonAtomic(ctx, people(c.n, c.teams), nil))
-			r := harness.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
+			bare := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
+			repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), c.pattern()))
+			assert.Check(t, store.Create(ctx))
+			assert.Must[tables.Report](t)(bare.BulkNonAtomic(ctx, people(c.n, c.teams), nil))
+			r := assert.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
 			cost, before := r.Schema.Rebuild, requests()
-			harness.Check(t, harness.Clean(ctx, repo.Rebuild, nil))
+			assert.Check(t, harness.Clean(ctx, repo.Rebuild, nil))
 			made := requests() - before
 			if t.Logf("%d to %d requests foretold, %d made", cost.Least.All(), cost.Most.All(), made); cost.Fill != int64(c.n) || made < cost.Least.All() || made > cost.Most.All() || c.exact && made != cost.Least.All() {
 				t.Errorf("%+v, made %d", cost, made)
@@ -200,7 +201,7 @@ func TestRebuildCost(t *testing.T) {
 // TestRefusingIndex: entities that an index refuses, or whose key function panics, are told by their keys.
 func TestRefusingIndex(t *testing.T) {
 	_, table, _ := storeOf(t)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", func(p *person) compoundkey.Part {
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", func(p *person) compoundkey.Part {
 		if p.ID == 3 {
 			panic("secret")
 		}
@@ -210,7 +211,7 @@ func TestRefusingIndex(t *testing.T) {
 		return harness.Row("t", fmt.Sprintf("person_%06d", id), property("Team", tables.String("t")), property("ID", tables.Int64(id)), property("Email", tables.String(email)))
 	}
 	put(t, table, row(1, "a@contoso.com"), row(2, strings.Repeat("x", 2_000)), row(3, "b@contoso.com"))
-	r := harness.Must[*inspect.Report](t)(inspect.Repository(t.Context(), repo, nil))
+	r := assert.Must[*inspect.Report](t)(inspect.Repository(t.Context(), repo, nil))
 	if len(r.Schema.Refused) != 2 || r.Schema.Refused[0].Pattern != "email" || strings.Contains(fmt.Sprint(r.Schema.Refused), "secret") || strings.Contains(fmt.Sprint(r.Schema.Refused), "xxx") {
 		t.Errorf("%+v", r.Schema.Refused)
 	}
@@ -222,7 +223,7 @@ func TestOwnRows(t *testing.T) {
 	schema := personSchema()
 	schema.Mine = func(key tables.Key) bool { return key.Partition != "archive" }
 	schema.Where = tables.Eq("City", "Rome")
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))
 	row := func(team, row, city string) *tables.Entity {
 		return harness.Row(team, row, property("Team", tables.String(team)), property("ID", tables.Int64(1)), property("Email", tables.String("e")), property("City", tables.String(city)))
 	}

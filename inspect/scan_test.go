@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -35,5 +35,5 @@ func TestTake(t *testing.T) {
 	if r := c.report(); r.Rows != 2 || r.Garbled != 1 || r.GarbledExamples[0] != keyOf(key) || r.Partitions.Largest[0].Rows != 2 || r.Entities != 1 {
 		t.Errorf("%+v", r)
 	}
-	harness.Check(t, (&visitor{}).take(t.Context(), nil, &tables.Error{Key: key, Kind: tables.ErrGarbled, OfRow: true}))
+	assert.Check(t, (&visitor{}).take(t.Context(), nil, &tables.Error{Key: key, Kind: tables.ErrGarbled, OfRow: true}))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -41,11 +42,11 @@ func TestBulkInSets(t *testing.T) {
 	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, nil)
 	byReverse := interpartition.NewIndex("reverse", func(v *visit) compoundkey.Part { return compoundkey.Int(999_999-v.Number, 6) }, nil)
 	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
-	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(c.store.Table(c.service.TableName(t)), visitSchema(), byNumber, byReverse, byColor))
-	harness.Check(t, c.store.Create(ctx))
+	visits := assert.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(c.store.Table(c.service.TableName(t)), visitSchema(), byNumber, byReverse, byColor))
+	assert.Check(t, c.store.Create(ctx))
 	c.requests.Reset()
 	report, err := visits.BulkNonAtomic(ctx, manyVisits, nil)
-	harness.Check(t, c.process.close(ctx))
+	assert.Check(t, c.process.close(ctx))
 	requests := c.requests.Count()
 	t.Logf("%d requests, %+v", requests, report)
 	if err != nil {
@@ -68,7 +69,7 @@ func TestBulkInSets(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 	}
-	if found := harness.Must[*visit](t)(byReverse.Get(ctx, compoundkey.Int(999_999-512, 6))); n != 5 || found.Number != 512 {
+	if found := assert.Must[*visit](t)(byReverse.Get(ctx, compoundkey.Int(999_999-512, 6))); n != 5 || found.Number != 512 {
 		t.Errorf("%d of a color, %+v", n, found)
 	}
 }
@@ -78,18 +79,18 @@ func TestBulkOfTwoIndexes(t *testing.T) {
 	ctx, c := t.Context(), openCounted(t, kind{background: true})
 	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, nil)
 	byColor := interpartition.NewIndex("color", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Color, 2) }, nil)
-	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(c.store.Table(c.service.TableName(t)), visitSchema(), byNumber, byColor))
-	harness.Check(t, c.store.Create(ctx))
+	visits := assert.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(c.store.Table(c.service.TableName(t)), visitSchema(), byNumber, byColor))
+	assert.Check(t, c.store.Create(ctx))
 	c.requests.Reset()
 	report, err := visits.BulkNonAtomic(ctx, manyVisits, nil)
-	harness.Check(t, err, c.process.close(ctx))
+	assert.Check(t, err, c.process.close(ctx))
 	t.Logf("%d requests, %+v", c.requests.Count(), report)
 	if want := 10 * (2 + 1 + 2); report.Written != 1000 || c.requests.Count() != want {
 		t.Errorf("%d requests, want %d", c.requests.Count(), want)
 	}
 	n := 0
 	for v, err := range byColor.All(ctx, compoundkey.Int(7, 2)) {
-		if harness.Check(t, err); v.Color == 7 {
+		if assert.Check(t, err); v.Color == 7 {
 			n++
 		}
 	}
@@ -104,8 +105,8 @@ func TestBulkVerbs(t *testing.T) {
 	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) },
 		nil)
 	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
-	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(c.store.Table(c.service.TableName(t)), visitSchema(), byNumber, byColor))
-	harness.Check(t, c.store.Create(ctx))
+	visits := assert.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(c.store.Table(c.service.TableName(t)), visitSchema(), byNumber, byColor))
+	assert.Check(t, c.store.Create(ctx))
 	const n = 90
 	stored := map[int]*visit{}
 	for i := range n {
@@ -142,9 +143,9 @@ func TestBulkVerbs(t *testing.T) {
 	var refused []*tables.Error
 	run(tables.BulkInsert, 12, &refused)
 	for _, verb := range []tables.BulkVerb{tables.BulkReplace, tables.BulkMerge} {
-		other := harness.Must[*visit](t)(visits.Get(ctx, visits.KeyOf(stored[41]))) // of a concurrent writer
+		other := assert.Must[*visit](t)(visits.Get(ctx, visits.KeyOf(stored[41]))) // of a concurrent writer
 		other.Color = 10 + int(verb)
-		harness.Check(t, visits.Replace(ctx, other))
+		assert.Check(t, visits.Replace(ctx, other))
 		for i := range n {
 			stored[i].Color = int(verb)
 		}
@@ -156,7 +157,7 @@ func TestBulkVerbs(t *testing.T) {
 		if report.Written != n-1 || report.Failed != 1 || report.Resume != "" {
 			t.Errorf("%+v", report)
 		}
-		if got := harness.Must[*visit](t)(visits.Get(ctx, visits.KeyOf(other))); got.Color != other.Color {
+		if got := assert.Must[*visit](t)(visits.Get(ctx, visits.KeyOf(other))); got.Color != other.Color {
 			t.Errorf("the concurrent writer's change is lost: %+v", got)
 		}
 		stored[41] = other
@@ -169,7 +170,7 @@ func TestBulkVerbs(t *testing.T) {
 		t.Errorf("%+v, %v", report, refused)
 	}
 	for i, v := range stored {
-		if got := harness.Must[*visit](t)(byNumber.Get(ctx, compoundkey.Int(v.Number, 6))); got.Color != 7 {
+		if got := assert.Must[*visit](t)(byNumber.Get(ctx, compoundkey.Int(v.Number, 6))); got.Color != 7 {
 			t.Errorf("%+v", got)
 		} else {
 			stored[i] = got // read through the index

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -13,12 +13,12 @@ import (
 func TestSetErrors(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, kind{unique: true})
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	if err := p.repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}
-	stored := harness.Must[*employee](t)(p.repo.Get(ctx, keyOf(jones())))
-	stale := harness.Must[*employee](t)(p.repo.Get(ctx, keyOf(jones())))
+	stored := assert.Must[*employee](t)(p.repo.Get(ctx, keyOf(jones())))
+	stale := assert.Must[*employee](t)(p.repo.Get(ctx, keyOf(jones())))
 	if err := p.repo.Replace(ctx, stored); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestSetErrors(t *testing.T) {
 			if _, err := p.repo.Get(ctx, keyOf(smith())); !errors.Is(err, tables.ErrNotFound) {
 				t.Errorf("the first change is stored: %v", err)
 			}
-			harness.Check(t, becomes(jones())(ctx, p.repo)) // settles what the refused change has marked
+			assert.Check(t, becomes(jones())(ctx, p.repo)) // settles what the refused change has marked
 			if found, err := w.check(ctx, s); err != nil || len(found) != 1 {
 				t.Errorf("%v, %v", found, err)
 			}

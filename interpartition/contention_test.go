@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -39,10 +40,10 @@ func TestContention(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 				ctx, w := t.Context(), newWorld(t, s, kind{unique: true, background: true})
-				p := harness.Must[*process](t)(w.start(s))
-				harness.Check(t, p.repo.Insert(ctx, jones()))
+				p := assert.Must[*process](t)(w.start(s))
+				assert.Check(t, p.repo.Insert(ctx, jones()))
 				for i := range rivals {
-					harness.Check(t, p.repo.Insert(ctx, &employee{Department: "Sales", ID: i}))
+					assert.Check(t, p.repo.Insert(ctx, &employee{Department: "Sales", ID: i}))
 				}
 				var requests storagetest.RequestCounter
 				slow, _ := s.WithTransport(func(inner policy.Transporter) policy.Transporter {
@@ -55,7 +56,7 @@ func TestContention(t *testing.T) {
 				ends := time.Now().Add(fightTime)
 				var all sync.WaitGroup
 				for i := range rivals {
-					rival := harness.Must[*process](t)(w.start(slow))
+					rival := assert.Must[*process](t)(w.start(slow))
 					all.Go(func() {
 						for n := 0; time.Now().Before(ends); {
 							switch err := change(i, n)(ctx, rival.repo); {
@@ -70,22 +71,22 @@ func TestContention(t *testing.T) {
 								t.Error(err)
 							}
 						}
-						harness.Check(t, rival.close(context.WithoutCancel(ctx)))
+						assert.Check(t, rival.close(context.WithoutCancel(ctx)))
 					})
 				}
 				all.Wait()
-				left := harness.Must[int](t)(p.marked(ctx))
+				left := assert.Must[int](t)(p.marked(ctx))
 				t.Logf("%d changes, %.0f a second; %d conflicts, %d duplicates; %d requests; %d rows are marked afterwards",
 					applied.Load(), float64(applied.Load())/fightTime.Seconds(), conflicts.Load(), duplicates.Load(), requests.Count(), left)
 				if applied.Load() < 100 {
 					t.Error("hardly any change is made")
 				}
 				people := everybody(jones(), &employee{Email: "x"})
-				harness.Check(t, w.agree(ctx, p, people))
+				assert.Check(t, w.agree(ctx, p, people))
 				time.Sleep(marks.Term + marks.Grace + 2*time.Second)
-				harness.Check(t, w.agree(ctx, p, people))
+				assert.Check(t, w.agree(ctx, p, people))
 				time.Sleep(time.Second)
-				if left := harness.Must[int](t)(p.marked(ctx)); left > 0 {
+				if left := assert.Must[int](t)(p.marked(ctx)); left > 0 {
 					t.Errorf("%d rows are marked after all have been read", left)
 				}
 			})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -30,13 +30,13 @@ func keyOfPictured(p *pictured) tables.Key {
 
 // openPictured makes a process that stores such entities.
 func openPictured(t *testing.T, s *storagetest.Service) (*patterns.Repository[pictured], *interpartition.Index[pictured]) {
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "pictured", nil))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "pictured", nil))
 	byEmail := interpartition.NewIndex("email", func(p *pictured) compoundkey.Part { return compoundkey.String(p.Email) },
 		&interpartition.Options[pictured]{Table: store.Table("Emails"), Project: []string{"Email", "Picture"}})
 	picture := largeentities.NewProperty[pictured]("Picture", blobstorage.Open(store, "pictures"), &largeentities.Options{Threshold: -1})
-	all := harness.Must[*patterns.Repository[pictured]](t)(patterns.NewRepository(store.Table("Pictured"), patterns.Schema[pictured]{Key: keyOfPictured}, byEmail, picture))
-	harness.Check(t, store.Create(t.Context()))
+	all := assert.Must[*patterns.Repository[pictured]](t)(patterns.NewRepository(store.Table("Pictured"), patterns.Schema[pictured]{Key: keyOfPictured}, byEmail, picture))
+	assert.Check(t, store.Create(t.Context()))
 	return all, byEmail
 }
 
@@ -51,13 +51,13 @@ func TestReplacedWhileFollowed(t *testing.T) {
 			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 				writer, _ := openPictured(t, s)
 				v := &pictured{ID: 1, Email: annsEmail, Picture: []byte{0}}
-				harness.Check(t, writer.Insert(t.Context(), v))
+				assert.Check(t, writer.Insert(t.Context(), v))
 				marked := storagetest.NewToggle(storagetest.Before500)
 				dying, _ := s.Faulty(storagetest.First(
 					writes("Pictured", storagetest.Once(storagetest.Always(storagetest.Before("commit", func() { marked.Set(true) })))), writes("Emails", marked)))
 				last, _ := openPictured(t, dying)
 				_, err := last.Update(t.Context(), keyOfPictured(v), func(p *pictured) error { p.Picture = []byte{1}; return nil })
-				harness.Check(t, err)
+				assert.Check(t, err)
 
 				reads := 0
 				slow, _ := s.Faulty(storagetest.On(storagetest.GetBlob, storagetest.If(func(storagetest.Call) bool {
@@ -65,7 +65,7 @@ func TestReplacedWhileFollowed(t *testing.T) {
 					return reads%2 == 0 && reads <= 2*c.times // a reader loads the whole entity first, then the part of it that the copy has
 				}, storagetest.Always(storagetest.Before("a concurrent writer", func() {
 					_, err := writer.Update(context.Background(), keyOfPictured(v), func(p *pictured) error { p.Picture = append(p.Picture, 2); return nil })
-					harness.Check(t, err)
+					assert.Check(t, err)
 				})))))
 				_, byEmail := openPictured(t, slow)
 				found, err := byEmail.Get(t.Context(), compoundkey.String(annsEmail))

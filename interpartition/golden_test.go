@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -69,12 +69,12 @@ func TestGoldenRows(t *testing.T) {
 			g := &goldenRows{}
 			watched := *s
 			watched.ClientOptions.PerRetryPolicies = append(slices.Clip(s.ClientOptions.PerRetryPolicies), g)
-			p := harness.Must[*process](t)(w.start(&watched))
+			p := assert.Must[*process](t)(w.start(&watched))
 			e := jones()
 			e.Badge = ""
-			harness.Check(t, p.repo.Insert(t.Context(), e))
+			assert.Check(t, p.repo.Insert(t.Context(), e))
 			e.Email = "june@contoso.com"
-			harness.Check(t, p.repo.Replace(t.Context(), e))
+			assert.Check(t, p.repo.Replace(t.Context(), e))
 			slices.Sort(want)
 			slices.Sort(g.sent) // partitions are written at the same time
 			if d := cmp.Diff(want, g.sent); d != "" {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -19,7 +20,7 @@ import (
 // group of an index with groups, or one of an index without, is refused before a request.
 func TestGroups(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	p := harness.Must[*process](t)(newWorld(t, s, kind{}).start(s))
+	p := assert.Must[*process](t)(newWorld(t, s, kind{}).start(s))
 	anywhere := interpartition.NewIndex("anywhere", emailOf, nil)
 	here := interpartition.NewIndex("here", emailOf, &interpartition.Options[employee]{ByPartition: true})
 	initials := interpartition.NewIndex("initials", emailOf, &interpartition.Options[employee]{Group: func(e *employee) string { return e.Email[:1] }})
@@ -59,7 +60,7 @@ func TestGroups(t *testing.T) {
 // TestGroupsOfDeclaration: what NewRepository refuses.
 func TestGroupsOfDeclaration(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	p := harness.Must[*process](t)(newWorld(t, s, kind{}).start(s))
+	p := assert.Must[*process](t)(newWorld(t, s, kind{}).start(s))
 	group := func(*employee) string { return "" }
 	for want, x := range map[string]*interpartition.Index[employee]{
 		"give the repository the index itself": interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{ByPartition: true}).In("Sales"),
@@ -78,7 +79,7 @@ func TestGroupsOfDeclaration(t *testing.T) {
 func idsOf(t *testing.T, all iter.Seq2[*employee, error]) (ids []int) {
 	t.Helper()
 	for e, err := range all {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		ids = append(ids, e.ID)
 	}
 	return ids
@@ -88,7 +89,7 @@ func idsOf(t *testing.T, all iter.Seq2[*employee, error]) (ids []int) {
 func namesOf(t *testing.T, all iter.Seq2[*employee, error]) (names []string) {
 	t.Helper()
 	for e, err := range all {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		names = append(names, e.Name)
 	}
 	return names
@@ -99,12 +100,12 @@ func namesOf(t *testing.T, all iter.Seq2[*employee, error]) (names []string) {
 func TestSchemaOfTheEntity(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	for name, where := range map[string]tables.Condition{"of the row key": tables.Lt("RowKey", "f"), "of the partition": tables.Eq("PartitionKey", "Sales"), "of a property": tables.Eq("Department", "Sales")} {
-		p := harness.Must[*process](t)(newWorld(t, s, kind{}).start(s))
+		p := assert.Must[*process](t)(newWorld(t, s, kind{}).start(s))
 		email := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Project: []string{"ID"}})
 		schema := staffSchema("chosen")
 		schema.Where = where
-		staff := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(s.TableName(t)), schema, email))
-		harness.Check(t, p.store.Create(ctx), staff.Insert(ctx, jones()))
+		staff := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(s.TableName(t)), schema, email))
+		assert.Check(t, p.store.Create(ctx), staff.Insert(ctx, jones()))
 		for read, all := range map[string]iter.Seq2[*employee, error]{"Range": email.Range(ctx, compoundkey.All()), "Query": email.Query(compoundkey.All()).All(ctx)} {
 			if found := idsOf(t, all); !slices.Equal(found, []int{jones().ID}) {
 				t.Errorf("a condition %s: %s finds %v", name, read, found)
@@ -117,20 +118,20 @@ func TestSchemaOfTheEntity(t *testing.T) {
 // the copies of entities that the schema excludes.
 func TestRowsOfAnotherRepository(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	p := harness.Must[*process](t)(newWorld(t, s, kind{}).start(s))
+	p := assert.Must[*process](t)(newWorld(t, s, kind{}).start(s))
 	table := p.store.Account().Table(p.repo.Table().Name())
 	open := func(prefix string) (*patterns.Repository[employee], *interpartition.Index[employee]) {
 		x := interpartition.NewIndex("mail", emailOf, nil)
 		key := func(e *employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join(prefix, compoundkey.Int(e.ID, 6))}
 		}
-		return harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(table,
+		return assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(table,
 			patterns.Schema[employee]{Name: prefix, Key: key, Rows: compoundkey.Starting(prefix)}, x)), x
 	}
 	staff, mine := open("empid")
 	guests, _ := open("guest")
 	guest := &employee{Department: "Sales", ID: 7, Email: "g@contoso.com"}
-	harness.Check(t, staff.Insert(ctx, jones()), guests.Insert(ctx, guest))
+	assert.Check(t, staff.Insert(ctx, jones()), guests.Insert(ctx, guest))
 	if found := idsOf(t, mine.Range(ctx, compoundkey.All())); !slices.Equal(found, []int{jones().ID}) {
 		t.Errorf("the index of the staff yields %v", found)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -49,7 +49,7 @@ type world struct {
 func newWorld(t testing.TB, s *storagetest.Service, k kind) *world {
 	t.Helper()
 	w := &world{kind: k, table: s.TableName(t), other: s.TableName(t)}
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	if err := p.store.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +93,8 @@ func staffSchema(name string) patterns.Schema[employee] {
 // open makes a repository of employees with other indexes, in a table of its own.
 func (p *process) open(t testing.TB, s *storagetest.Service, name string, all ...patterns.Pattern[employee]) *patterns.Repository[employee] {
 	t.Helper()
-	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(s.TableName(t)), staffSchema(name), all...))
-	harness.Check(t, p.store.Create(t.Context()))
+	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(s.TableName(t)), staffSchema(name), all...))
+	assert.Check(t, p.store.Create(t.Context()))
 	return repo
 }
 

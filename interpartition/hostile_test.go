@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -31,18 +32,18 @@ func TestForgedIndexRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
-			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 			table := account.Table(s.TableName(t))
-			people := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, patterns.Schema[person]{Rows: compoundkey.Range("p", "q")}, index))
-			harness.Check(t, table.Create(ctx))
-			harness.Check(t, people.Insert(ctx, &person{PartitionKey: "Works", RowKey: "p1", Email: "june"}), people.Insert(ctx, &person{PartitionKey: "Attacker", RowKey: "p2", Email: "mallory"}))
+			people := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, patterns.Schema[person]{Rows: compoundkey.Range("p", "q")}, index))
+			assert.Check(t, table.Create(ctx))
+			assert.Check(t, people.Insert(ctx, &person{PartitionKey: "Works", RowKey: "p1", Email: "june"}), people.Insert(ctx, &person{PartitionKey: "Attacker", RowKey: "p2", Email: "mallory"}))
 			var copies []map[string]any
 			read := func() (etags map[string]string) {
 				etags, copies = map[string]string{}, nil
 				for pager := table.Client().NewListEntitiesPager(nil); pager.More(); {
-					for _, raw := range harness.Must[aztables.ListEntitiesResponse](t)(pager.NextPage(ctx)).Entities {
+					for _, raw := range assert.Must[aztables.ListEntitiesResponse](t)(pager.NextPage(ctx)).Entities {
 						var row map[string]any
-						harness.Check(t, json.Unmarshal(raw, &row))
+						assert.Check(t, json.Unmarshal(raw, &row))
 						switch row["RowKey"] {
 						case "p1", "p2":
 							etags[row["RowKey"].(string)] = row["odata.etag"].(string)
@@ -67,14 +68,14 @@ func TestForgedIndexRows(t *testing.T) {
 						continue
 					}
 					forged[property] = value
-					text := harness.Must[[]byte](t)(json.Marshal(forged))
+					text := assert.Must[[]byte](t)(json.Marshal(forged))
 					_, err := table.Client().UpsertEntity(ctx, text, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
-					harness.Check(t, err)
+					assert.Check(t, err)
 				}
 			}
 			for range 2 {
 				_, err := harness.Findings(lease.Waive(ctx, lease.Terms), people.Repair, &patterns.JobOptions{Lag: 1})
-				harness.Check(t, err)
+				assert.Check(t, err)
 			}
 			if after := read(); entities["p1"] != after["p1"] || len(after) != 2 {
 				t.Errorf("entities before %v, after %v", entities, after)

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -36,14 +37,14 @@ func TestLifeOfAnEntity(t *testing.T) {
 			// in makes a change in a process of its own, and waits until nothing is left of it.
 			in := func(do func(p *process) error) {
 				t.Helper()
-				p := harness.Must[*process](t)(w.start(s))
-				harness.Check(t, do(p), p.close(ctx))
+				p := assert.Must[*process](t)(w.start(s))
+				assert.Check(t, do(p), p.close(ctx))
 			}
 			e := jones()
 			in(func(p *process) error { return p.repo.Insert(ctx, e) })
 			wantCopies("June Jones <jonesj@contoso.com> B-1")
 			in(func(p *process) error {
-				found := harness.Must[*employee](t)(p.email.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com")))
+				found := assert.Must[*employee](t)(p.email.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com")))
 				found.Email, found.Badge = "june@contoso.com", ""
 				if err := p.repo.Replace(ctx, found); err != nil {
 					return err
@@ -56,20 +57,20 @@ func TestLifeOfAnEntity(t *testing.T) {
 			})
 			wantCopies("June Jones <june@contoso.com> ")
 			in(func(p *process) error {
-				found := harness.Must[*employee](t)(p.email.In("Sales").Get(ctx, compoundkey.String("june@contoso.com")))
+				found := assert.Must[*employee](t)(p.email.In("Sales").Get(ctx, compoundkey.String("june@contoso.com")))
 				found.Badge = "B-2"
 				return p.repo.Merge(ctx, found, "Badge")
 			})
 			wantCopies("June Jones <june@contoso.com> B-2")
 			in(func(p *process) error {
-				if part := harness.Must[*employee](t)(p.badge.Get(ctx, compoundkey.String("B-2"))); part.Name != "June Jones" || part.Email != "" {
+				if part := assert.Must[*employee](t)(p.badge.Get(ctx, compoundkey.String("B-2"))); part.Name != "June Jones" || part.Email != "" {
 					t.Fatalf("%+v", part)
 				}
 				return p.repo.Upsert(ctx, jones())
 			})
 			wantCopies("June Jones <jonesj@contoso.com> B-1")
 			in(func(p *process) error {
-				whole := harness.Must[*employee](t)(p.badge.GetFull(ctx, compoundkey.String("B-1")))
+				whole := assert.Must[*employee](t)(p.badge.GetFull(ctx, compoundkey.String("B-1")))
 				if whole.Email != "jonesj@contoso.com" {
 					t.Fatalf("%+v", whole)
 				}
@@ -86,7 +87,7 @@ func TestTakenKey(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := newWorld(t, s, k)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			if err := p.repo.Insert(ctx, jones()); err != nil {
 				t.Fatal(err)
 			}
@@ -123,24 +124,24 @@ func TestSharedKey(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := newWorld(t, s, k)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			sharing := []*employee{{Department: "Marketing", ID: 5, Name: "Otto"}, {Department: "Marketing", ID: 40, Name: "Olga"}, {Department: "Sales", ID: 1, Name: "Ada"}}
 			for _, i := range []int{2, 1, 0} {
 				e := *sharing[i]
 				e.Badge, e.Email = "B-1", "all"
-				harness.Check(t, p.repo.Insert(ctx, &e))
+				assert.Check(t, p.repo.Insert(ctx, &e))
 			}
-			harness.Check(t, p.repo.Insert(ctx, &employee{Department: "A", ID: 1, Name: "No", Badge: "B-10", Email: "all"}))
+			assert.Check(t, p.repo.Insert(ctx, &employee{Department: "A", ID: 1, Name: "No", Badge: "B-10", Email: "all"}))
 			badge := compoundkey.String("B-1")
 			for i, want := range sharing {
-				found := harness.Must[*employee](t)(p.badge.Get(ctx, badge))
-				if full := harness.Must[*employee](t)(p.badge.GetFull(ctx, badge)); found.Name != want.Name || full.Email != "all" || full.Name != want.Name {
+				found := assert.Must[*employee](t)(p.badge.Get(ctx, badge))
+				if full := assert.Must[*employee](t)(p.badge.GetFull(ctx, badge)); found.Name != want.Name || full.Email != "all" || full.Name != want.Name {
 					t.Errorf("%+v, %+v, want %s", found, full, want.Name)
 				}
 				if got := namesOf(t, p.badge.All(ctx, badge)); len(got) != len(sharing)-i || got[0] != want.Name {
 					t.Errorf("All yields %q", got)
 				}
-				harness.Check(t, p.repo.DeleteUnconditional(ctx, keyOf(want)))
+				assert.Check(t, p.repo.DeleteUnconditional(ctx, keyOf(want)))
 			}
 			for what, err := range map[string]error{"Get": second(p.badge.Get(ctx, badge)), "GetFull": second(p.badge.GetFull(ctx, badge))} {
 				if e := harness.WantKind(t, err, tables.ErrNotFound); e.Pattern != "badge" || e.Op != what {
@@ -168,7 +169,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 		counter := &storagetest.RequestCounter{}
 		counted := *s
 		counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-		p := harness.Must[*process](t)(w.start(&counted))
+		p := assert.Must[*process](t)(w.start(&counted))
 		long, most := strings.Repeat("x", 600), strings.Repeat("x", 512)
 		for name, bad := range map[string]*employee{
 			"index key too long":                 {Department: "Sales", ID: 1, Email: long},
@@ -179,7 +180,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 			err := p.repo.Insert(ctx, bad)
 			appended := strings.HasSuffix(name, "with the entity")
 			if appended && k.unique {
-				harness.Check(t, err)
+				assert.Check(t, err)
 				counter.Reset()
 				continue
 			}
@@ -215,9 +216,9 @@ func TestFailureElsewhere(t *testing.T) {
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.If(func(call storagetest.Call) bool { return call.Resource == w.other }, storagetest.Throttled))
 			if name == "missing" {
 				faulty = s
-				harness.Check(t, harness.Must[*process](t)(w.start(s)).badges.Drop(ctx))
+				assert.Check(t, assert.Must[*process](t)(w.start(s)).badges.Drop(ctx))
 			}
-			p := harness.Must[*process](t)(w.start(faulty))
+			p := assert.Must[*process](t)(w.start(faulty))
 			err := p.repo.Insert(ctx, jones())
 			if e := harness.WantKind(t, err, want); e.Pattern != "badge" || !strings.Contains(err.Error(), w.other) {
 				t.Errorf("%v", err)
@@ -237,8 +238,8 @@ func TestRefusedInsertHidesNobody(t *testing.T) {
 	for _, k := range []kind{{}, {unique: true}} {
 		ctx, s := t.Context(), storagetest.Simulator(t, nil)
 		w := newWorld(t, s, k)
-		p := harness.Must[*process](t)(w.start(s))
-		harness.Check(t, p.repo.Insert(ctx, jones()))
+		p := assert.Must[*process](t)(w.start(s))
+		assert.Check(t, p.repo.Insert(ctx, jones()))
 		find := func() {
 			found, err := p.email.In("Sales").Get(ctx, emailOf(jones()))
 			if err != nil || found.Name != jones().Name {
@@ -247,7 +248,7 @@ func TestRefusedInsertHidesNobody(t *testing.T) {
 		}
 		inserting := func(fault storagetest.Injector) error {
 			faulty, _ := s.Faulty(storagetest.If(func(call storagetest.Call) bool { return call.Kind == storagetest.InsertEntity }, fault))
-			return harness.Must[*process](t)(w.start(faulty)).repo.Insert(ctx, &employee{Department: "Sales", ID: jones().ID, Name: "Another", Email: jones().Email, Badge: "B-7"})
+			return assert.Must[*process](t)(w.start(faulty)).repo.Insert(ctx, &employee{Department: "Sales", ID: jones().ID, Name: "Another", Email: jones().Email, Badge: "B-7"})
 		}
 		if err := inserting(storagetest.Always(storagetest.Before("look", find))); !errors.Is(err, tables.ErrExists) {
 			t.Errorf("%v: %v", k, err)
@@ -267,9 +268,9 @@ func TestRefusedInsertHidesNobody(t *testing.T) {
 func TestExchangeOfKeys(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := newWorld(t, s, kind{unique: true})
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	june, otto := jones(), &employee{Department: "Sales", ID: 5, Name: "Otto", Email: "otto@contoso.com", Badge: "B-2"}
-	harness.Check(t, p.repo.Insert(ctx, june), p.repo.Insert(ctx, otto))
+	assert.Check(t, p.repo.Insert(ctx, june), p.repo.Insert(ctx, otto))
 	june.Email, otto.Email = otto.Email, june.Email
 	june.Badge, otto.Badge = otto.Badge, june.Badge
 	harness.WantKind(t, p.repo.Replace(ctx, june), tables.ErrDuplicate)
@@ -282,7 +283,7 @@ func TestExchangeOfKeys(t *testing.T) {
 	if _, err := w.check(ctx, s); err != nil {
 		t.Fatal(err)
 	}
-	if found := harness.Must[*employee](t)(p.badge.Get(ctx, text("B-1"))); found.Name != "Otto" {
+	if found := assert.Must[*employee](t)(p.badge.Get(ctx, text("B-1"))); found.Name != "Otto" {
 		t.Errorf("%+v", found)
 	}
 }

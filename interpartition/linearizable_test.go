@@ -20,6 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/internal/race"
@@ -49,7 +50,7 @@ func TestLinearizableReads(t *testing.T) {
 	}
 	first, last := 0, seeds
 	if text := os.Getenv(linearizableSeed); text != "" {
-		first = harness.Must[int](t)(strconv.Atoi(text))
+		first = assert.Must[int](t)(strconv.Atoi(text))
 		last = first + 1
 	}
 	var total historyCounts
@@ -98,7 +99,7 @@ const historyEntities = 3
 
 // run is the whole of a history.
 func (h *readHistory) run(t *testing.T, s *storagetest.Service) error {
-	h.truth = harness.Must[*process](t)(h.start(s))
+	h.truth = assert.Must[*process](t)(h.start(s))
 	h.look(t.Context())
 	seen := s.WithTransport(func(inner policy.Transporter) policy.Transporter { return &watchedService{h, inner} })
 	var all sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -65,15 +66,15 @@ func TestRangeOfMany(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
 			w := newWorld(t, s, k)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			for i := range n {
 				if i%3 > 0 {
-					harness.Check(t, p.repo.Insert(ctx, numbered(n, i)))
+					assert.Check(t, p.repo.Insert(ctx, numbered(n, i)))
 				}
 			}
 			dies := storagetest.If(func(c storagetest.Call) bool { return c.Kind == storagetest.Batch && c.Resource == w.table }, storagetest.OnIndex(max(k.spreadOver(), 1), storagetest.DiesAfter))
 			dying, _ := s.Faulty(dies) // at the commit, after the marks: one of three copies stays marked
-			dead := harness.Must[*process](t)(w.start(dying))
+			dead := assert.Must[*process](t)(w.start(dying))
 			x := dead.repo.Table().NewTransaction()
 			for i := 0; i < n; i += 3 {
 				dead.repo.StageInsert(x, numbered(n, i))
@@ -81,13 +82,13 @@ func TestRangeOfMany(t *testing.T) {
 			if _, err := x.Commit(ctx); err == nil {
 				t.Fatal("the process did not die")
 			}
-			if marked := harness.Must[int](t)(p.marked(ctx)); marked != n/3 {
+			if marked := assert.Must[int](t)(p.marked(ctx)); marked != n/3 {
 				t.Fatalf("%d copies are marked", marked)
 			}
 			index := p.email.In("Sales")
 			var all []string
 			for e, err := range index.Range(ctx, compoundkey.All()) {
-				harness.Check(t, err)
+				assert.Check(t, err)
 				all = append(all, e.Email)
 			}
 			if len(all) != n || !slices.IsSorted(all) {
@@ -96,7 +97,7 @@ func TestRangeOfMany(t *testing.T) {
 			for _, stop := range []int{1, 10, 64, 100} {
 				var some []string
 				for e, err := range index.Range(ctx, compoundkey.All()) {
-					harness.Check(t, err)
+					assert.Check(t, err)
 					if some = append(some, e.Email); len(some) == stop {
 						break
 					}
@@ -111,7 +112,7 @@ func TestRangeOfMany(t *testing.T) {
 			}
 			for _, fails := range []storagetest.Kind{storagetest.QueryEntities, storagetest.GetEntity} {
 				faulty, _ := s.Faulty(storagetest.On(fails, storagetest.Always(storagetest.NotSent)))
-				broken := harness.Must[*process](t)(w.start(faulty.WithRetries(0)))
+				broken := assert.Must[*process](t)(w.start(faulty.WithRetries(0)))
 				if errs := errorsOf(broken.email.In("Sales").Range(ctx, compoundkey.All())); len(errs) != 1 {
 					t.Errorf("%v fails: %v", fails, errs)
 				}
@@ -124,14 +125,14 @@ func TestRangeOfMany(t *testing.T) {
 func TestDamagedRows(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{unique: true})
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	for i := range 10 {
-		harness.Check(t, p.repo.Insert(ctx, &employee{Department: "Sales", ID: i, Email: fmt.Sprintf("e%03d", i)}))
+		assert.Check(t, p.repo.Insert(ctx, &employee{Department: "Sales", ID: i, Email: fmt.Sprintf("e%03d", i)}))
 	}
 	write := func(body string, mode aztables.UpdateMode) {
 		t.Helper()
 		_, err := p.repo.Table().Client().UpsertEntity(ctx, []byte(body), &aztables.UpsertEntityOptions{UpdateMode: mode})
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	write(`{"PartitionKey":"email_Sales","RowKey":"e003","ID":"no number"}`, aztables.UpdateModeMerge)
 	write(`{"PartitionKey":"email_Sales","RowKey":"e005","_tpMark":"M"}`, aztables.UpdateModeMerge)
@@ -158,18 +159,18 @@ func TestProjectedChanges(t *testing.T) {
 	for _, mark := range []bool{false, true} {
 		ctx, s := t.Context(), storagetest.Simulator(t, nil)
 		w := newWorld(t, s, kind{unique: true})
-		p := harness.Must[*process](t)(w.start(s))
+		p := assert.Must[*process](t)(w.start(s))
 		badge := compoundkey.String("B-1")
 		get := func() *employee {
 			t.Helper()
 			if mark {
 				_, err := p.badges.Client().UpsertEntity(ctx, []byte(`{"PartitionKey":"badge","RowKey":"B-1","_tpMark":"M","Name":"old"}`), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeMerge})
-				harness.Check(t, err)
+				assert.Check(t, err)
 			}
-			return harness.Must[*employee](t)(p.badge.Get(ctx, badge))
+			return assert.Must[*employee](t)(p.badge.Get(ctx, badge))
 		}
 		e := jones()
-		harness.Check(t, p.repo.Insert(ctx, e))
+		assert.Check(t, p.repo.Insert(ctx, e))
 		found := get()
 		if found.Name != "June Jones" || found.Email != "" {
 			t.Fatalf("%+v", found)
@@ -177,8 +178,8 @@ func TestProjectedChanges(t *testing.T) {
 		harness.WantKind(t, p.repo.Replace(ctx, found), tables.ErrInvalid)
 		found = get()
 		found.Name = "June Merged"
-		harness.Check(t, p.repo.Merge(ctx, found, "Name"))
-		if whole := harness.Must[*employee](t)(p.repo.Get(ctx, e.Key())); whole.Name != "June Merged" || whole.Email != e.Email {
+		assert.Check(t, p.repo.Merge(ctx, found, "Name"))
+		if whole := assert.Must[*employee](t)(p.repo.Get(ctx, e.Key())); whole.Name != "June Merged" || whole.Email != e.Email {
 			t.Errorf("%+v", whole)
 		}
 		// What was read has changed, in a property that the copy holds.
@@ -191,7 +192,7 @@ func TestProjectedChanges(t *testing.T) {
 				t.Errorf("marked %v: %s of what has changed: %v", mark, name, err)
 			}
 		}
-		harness.Check(t, p.repo.Delete(ctx, get()))
+		assert.Check(t, p.repo.Delete(ctx, get()))
 		if _, err := w.check(ctx, s); err != nil {
 			t.Error(err)
 		}
@@ -203,7 +204,7 @@ func TestProjectedChanges(t *testing.T) {
 func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{})
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Table: p.badges, Unique: true})
 	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{ByPartition: true, Table: p.badges, Unique: true})
 	repo := p.open(t, s, "other", mail, byDepartment)

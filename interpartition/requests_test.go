@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -39,7 +40,7 @@ func count(t *testing.T, s storagetest.Service, k kind) *counted {
 	c := &counted{requests: &storagetest.RequestCounter{}}
 	s.ClientOptions.PerRetryPolicies = append(slices.Clip(s.ClientOptions.PerRetryPolicies), c.requests)
 	c.world, c.service = newWorld(t, &s, k), &s
-	c.process = harness.Must[*process](t)(c.start(&s))
+	c.process = assert.Must[*process](t)(c.start(&s))
 	return c
 }
 
@@ -198,11 +199,11 @@ func TestRoundTrips(t *testing.T) {
 				counting := slowly(s)
 				counting.ClientOptions.PerRetryPolicies = append(slices.Clip(s.ClientOptions.PerRetryPolicies), &requests)
 				w := newWorld(t, s, kind{})
-				p := harness.Must[*process](t)((&world{kind: kind{background: true}, table: w.table, other: w.other}).start(counting))
+				p := assert.Must[*process](t)((&world{kind: kind{background: true}, table: w.table, other: w.other}).start(counting))
 				options := &interpartition.Options[employee]{Unique: unique}
 				indexes := []patterns.Pattern[employee]{interpartition.NewIndex("by-email", emailOf, options),
 					interpartition.NewIndex("by-badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, options)}
-				repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(w.other), staffSchema("other"), indexes[:partitions]...))
+				repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.store.Table(w.other), staffSchema("other"), indexes[:partitions]...))
 				var all []*employee
 				for _, change := range changes {
 					if change.name == "Insert" || change.name == "a set of inserts" {
@@ -290,7 +291,7 @@ func TestRequestCountsOfMarkedReads(t *testing.T) {
 		for dies, want := range map[storagetest.Mode]int{storagetest.DiesBefore: 3, storagetest.DiesAfter: 2} {
 			c := count(t, *storagetest.Simulator(t, nil), k)
 			dying, _ := c.service.Faulty(c.atCommit(dies))
-			if err := harness.Must[*process](t)(c.start(dying)).repo.Insert(ctx, jones()); err == nil {
+			if err := assert.Must[*process](t)(c.start(dying)).repo.Insert(ctx, jones()); err == nil {
 				t.Fatal("the process did not die")
 			}
 			email, badge, found := c.email.In("Sales"), text(jones().Badge), 3-want
@@ -328,15 +329,15 @@ func TestRequestCountsAfterMarkedReads(t *testing.T) {
 	} {
 		c := count(t, *storagetest.Simulator(t, nil), kind{unique: true})
 		dying, _ := c.service.Faulty(c.atCommit(storagetest.DiesAfter))
-		if err := harness.Must[*process](t)(c.start(dying)).repo.Insert(ctx, jones()); err == nil {
+		if err := assert.Must[*process](t)(c.start(dying)).repo.Insert(ctx, jones()); err == nil {
 			t.Fatal("the process did not die")
 		}
-		e := harness.Must[*employee](t)(c.email.In("Sales").Get(ctx, emailOf(jones())))
-		if own := harness.Must[*employee](t)(c.repo.Get(ctx, keyOf(e))); own.ETag != e.ETag {
+		e := assert.Must[*employee](t)(c.email.In("Sales").Get(ctx, emailOf(jones())))
+		if own := assert.Must[*employee](t)(c.repo.Get(ctx, keyOf(e))); own.ETag != e.ETag {
 			t.Errorf("the index gives ETag %s, the entity has %s", e.ETag, own.ETag)
 		}
 		c.requests.Reset()
-		harness.Check(t, change(c, e))
+		assert.Check(t, change(c, e))
 		if got, want := c.requests.Count(), 2+1+2; got != want {
 			t.Errorf("%s: %d requests, want %d: %v", name, got, want, c.requests.Kinds())
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -63,10 +64,10 @@ func TestSpread(t *testing.T) {
 func outsideCopies[T any](t *testing.T, x *interpartition.Index[T]) func(*T) []tables.Key {
 	t.Helper()
 	account := harness.Account(t)
-	repo := harness.Must[*patterns.Repository[T]](t)(patterns.NewRepository(account.Table("Copies"), patterns.Schema[T]{}, x))
+	repo := assert.Must[*patterns.Repository[T]](t)(patterns.NewRepository(account.Table("Copies"), patterns.Schema[T]{}, x))
 	implementation := harness.PatternOf(t, repo, "spread")
 	return func(v *T) (keys []tables.Key) {
-		for _, c := range harness.Must[[]driver.OutsideCopy](t)(implementation.Outside.Copies(v)) {
+		for _, c := range assert.Must[[]driver.OutsideCopy](t)(implementation.Outside.Copies(v)) {
 			keys = append(keys, c.Key)
 		}
 		return keys
@@ -79,7 +80,7 @@ func ticketText(v *ticket) string { return fmt.Sprintf("%q %d", v.Text, v.Number
 func numbersOf(t *testing.T, all iter.Seq2[*ticket, error]) (found []string) {
 	t.Helper()
 	for v, err := range all {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		found = append(found, ticketText(v))
 	}
 	return found
@@ -104,7 +105,7 @@ func wantTickets(t *testing.T, read string, want, got []string) {
 func TestSpans(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, kind{})
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	values := []string{"a", "a!", "a/b", "ab", "abc", "a b", "b", "ä", "", "a_b", "\U0001F600"}
 	type view struct {
 		unique bool
@@ -125,8 +126,8 @@ func TestSpans(t *testing.T) {
 			attached = append(attached, texts[v])
 		}
 	}
-	repo := harness.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(p.store.Table(s.TableName(t)), patterns.Schema[ticket]{Name: "tickets"}, attached...))
-	harness.Check(t, p.store.Create(ctx))
+	repo := assert.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(p.store.Table(s.TableName(t)), patterns.Schema[ticket]{Name: "tickets"}, attached...))
+	assert.Check(t, p.store.Create(ctx))
 	var all []*ticket
 	for i, value := range values {
 		for number := range 3 {
@@ -136,7 +137,7 @@ func TestSpans(t *testing.T) {
 	}
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, v := range all {
-		harness.Check(t, repo.Insert(ctx, v))
+		assert.Check(t, repo.Insert(ctx, v))
 	}
 	slices.SortFunc(all, func(a, b *ticket) int {
 		return cmp.Or(compoundkey.Compare(a.Text, b.Text), a.Number-b.Number)
@@ -197,12 +198,12 @@ func TestSpans(t *testing.T) {
 			t.Errorf("%v: the beginning of a tuple is found as a key", v)
 		}
 		wantTickets(t, fmt.Sprint("All of the beginning of a tuple ", v), nil, numbersOf(t, x.All(ctx, compoundkey.String("a"))))
-		found := harness.Must[*ticket](t)(x.Get(ctx, compoundkey.Tuple(compoundkey.String("a/b"), compoundkey.Int(2, 2))))
+		found := assert.Must[*ticket](t)(x.Get(ctx, compoundkey.Tuple(compoundkey.String("a/b"), compoundkey.Int(2, 2))))
 		wantTickets(t, fmt.Sprint("Get ", v), []string{`"a/b" 2`}, []string{ticketText(found)})
 	}
 	for v, x := range texts {
 		wantTickets(t, fmt.Sprint("shared ", v), []string{`"a" 1`, `"a" 0`, `"a" 2`}, numbersOf(t, x.All(ctx, compoundkey.String("a"))))
-		if found := harness.Must[*ticket](t)(x.Get(ctx, compoundkey.String("a!"))); found.Number != 1 || found.Text != "a!" {
+		if found := assert.Must[*ticket](t)(x.Get(ctx, compoundkey.String("a!"))); found.Number != 1 || found.Text != "a!" {
 			t.Errorf("%v: %+v", v, found)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -53,11 +54,11 @@ func (c swept) sweep(k kind, atOnce bool) storagetest.SweepCase {
 	people := everybody(jones(), changed(), ward(), smith())
 	return storagetest.SweepCase{Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newWorld(t, s, k)
-		p := harness.Must[*process](t)(w.start(s))
+		p := assert.Must[*process](t)(w.start(s))
 		for _, e := range c.before {
-			harness.Check(t, inserts(e)(t.Context(), p.repo))
+			assert.Check(t, inserts(e)(t.Context(), p.repo))
 		}
-		harness.Check(t, p.close(t.Context()))
+		assert.Check(t, p.close(t.Context()))
 		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -66,7 +67,7 @@ func besideAt(t *testing.T, i int, run, change func(context.Context, *process) e
 	t.Helper()
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{inIndex: true, outIndex: true}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	for id := range 3 {
 		e := with(id)
 		e.Email, e.Photo = []string{"a", "jonesj", "z"}[id], large("a")
@@ -78,7 +79,7 @@ func besideAt(t *testing.T, i int, run, change func(context.Context, *process) e
 		met = true
 		ok(t, change(ctx, p))
 	}))))
-	if err := run(ctx, harness.Must[*process](t)(w.start(faulty))); err != nil {
+	if err := run(ctx, assert.Must[*process](t)(w.start(faulty))); err != nil {
 		t.Fatalf("change after request %d: %v", i, err)
 	}
 	ok(t, w.drain(ctx, s), maintenance["Verify"](ctx, p))
@@ -92,7 +93,7 @@ func besideAt(t *testing.T, i int, run, change func(context.Context, *process) e
 func TestStaleCopyOfABlob(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{outIndex: true}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	insert := func(id int, email string) {
 		e := with(id)
 		e.Email, e.Photo = email, large("a")
@@ -101,9 +102,9 @@ func TestStaleCopyOfABlob(t *testing.T) {
 	for id, email := range []string{"stays", "moves", "goes"} {
 		insert(id, email)
 	}
-	before := harness.Must[map[string]string](t)(w.blobsIn(ctx, p))
+	before := assert.Must[map[string]string](t)(w.blobsIn(ctx, p))
 	insert(3, "lost")
-	for name := range harness.Must[map[string]string](t)(w.blobsIn(ctx, p)) {
+	for name := range assert.Must[map[string]string](t)(w.blobsIn(ctx, p)) {
 		if _, old := before[name]; !old {
 			_, err := p.blobs.NewBlobClient(name).Delete(ctx, nil)
 			ok(t, err)
@@ -111,9 +112,9 @@ func TestStaleCopyOfABlob(t *testing.T) {
 	}
 	without := *w
 	without.outIndex, without.oldBuild = false, true // what it changes leaves the copies outside as they are
-	writer := harness.Must[*process](t)(without.start(s))
+	writer := assert.Must[*process](t)(without.start(s))
 	for id, email := range []string{"stays", "moved"} {
-		e := harness.Must[*employee](t)(writer.repo.Get(ctx, at(id)))
+		e := assert.Must[*employee](t)(writer.repo.Get(ctx, at(id)))
 		e.Photo, e.Email = large("b"), email
 		ok(t, writer.repo.Replace(ctx, e))
 	}
@@ -152,7 +153,7 @@ func TestStaleCopyOfABlob(t *testing.T) {
 // TestSweepRefusesANegativeLimit: before any request.
 func TestSweepRefusesANegativeLimit(t *testing.T) {
 	s := storagetest.Open(t)
-	p := harness.Must[*process](t)((&world{}).open(t, s).start(s))
+	p := assert.Must[*process](t)((&world{}).open(t, s).start(s))
 	_, err := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{RowsPerSecond: -1})
 	harness.WantKind(t, err, tables.ErrWiring)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -25,7 +26,7 @@ func TestIndexes(t *testing.T) {
 	w := (&world{inIndex: true, outIndex: true}).open(t, s)
 	requests := &storagetest.RequestCounter{}
 	counted, _ := s.Faulty(requests)
-	p := harness.Must[*process](t)(w.start(counted))
+	p := assert.Must[*process](t)(w.start(counted))
 	e := with(1)
 	e.Email, e.Photo, e.CV, e.Video = "jonesj", large("a"), string(large("c")), largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, p.repo.Insert(ctx, e))
@@ -34,12 +35,12 @@ func TestIndexes(t *testing.T) {
 	const want = "first photo=b74 cv=c74 video=v74"
 	for got, err := range p.byNote.In("Sales").Range(ctx, compoundkey.All()) {
 		ok(t, err)
-		if text := harness.Must[string](t)(textOf(ctx, got)); text != want {
+		if text := assert.Must[string](t)(textOf(ctx, got)); text != want {
 			t.Errorf("in the partition: %s", text)
 		}
 	}
-	outside := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")))
-	if text := harness.Must[string](t)(textOf(ctx, outside)); text != want {
+	outside := assert.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")))
+	if text := assert.Must[string](t)(textOf(ctx, outside)); text != want {
 		t.Errorf("outside: %s", text)
 	}
 	puts := requests.CountOf(storagetest.PutBlob)
@@ -48,19 +49,19 @@ func TestIndexes(t *testing.T) {
 	if err := harness.Clean(ctx, p.repo.Verify, &patterns.JobOptions{Lag: time.Millisecond}); err != nil {
 		t.Errorf("a discrepancy: %v", err)
 	}
-	harness.Must[tables.Report](t)(p.repo.Rebuild(ctx, nil))
+	assert.Must[tables.Report](t)(p.repo.Rebuild(ctx, nil))
 	if err := harness.Clean(ctx, p.repo.Repair, nil); err != nil {
 		t.Errorf("a repair: %v", err)
 	}
 	if n := requests.CountOf(storagetest.PutBlob); puts != 4 || n != puts {
 		t.Errorf("%d blobs were put, and then %d", puts, n)
 	}
-	found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
+	found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s))
 	if found[at(1)] != strings.Replace(want, "first", "moved", 1) {
 		t.Error(found)
 	}
 	ok(t, p.repo.DeleteUnconditional(ctx, at(1)))
-	if there := harness.Must[map[string]string](t)(w.blobsIn(ctx, p)); len(there) != 0 {
+	if there := assert.Must[map[string]string](t)(w.blobsIn(ctx, p)); len(there) != 0 {
 		t.Error(there)
 	}
 }
@@ -69,16 +70,16 @@ func TestIndexes(t *testing.T) {
 func TestRepairOfCopies(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{outIndex: true}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Email, e.Photo = "jonesj", large("a")
 	ok(t, p.repo.Insert(ctx, e))
 	table := p.account.Table(w.copies)
-	rows := harness.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
+	rows := assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
 	ok(t, rows.DeleteUnconditional(ctx, tables.Key{Partition: "email_Sales", Row: "jonesj"}))
 	repaired, err := harness.Findings(ctx, p.repo.Repair, &patterns.JobOptions{Lag: time.Millisecond})
 	ok(t, err)
-	got := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")))
+	got := assert.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")))
 	if len(repaired) == 0 || short(got.Photo) != "a74" {
 		t.Errorf("%d repaired, and the copy has %s", len(repaired), short(got.Photo))
 	}
@@ -91,17 +92,17 @@ func TestRepairOfCopies(t *testing.T) {
 func TestMover(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	from, to := (&world{}).open(t, s), (&world{}).open(t, s)
-	a, b := harness.Must[*process](t)(from.start(s)), harness.Must[*process](t)(to.start(s))
+	a, b := assert.Must[*process](t)(from.start(s)), assert.Must[*process](t)(to.start(s))
 	e := with(1)
 	e.Photo, e.Video = large("a"), largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, a.repo.Insert(ctx, e))
-	mover := harness.Must[*archive.Mover[employee]](t)(archive.New(a.queue, "archive", a.repo, archive.ToRepository(b.repo, nil), nil))
+	mover := assert.Must[*archive.Mover[employee]](t)(archive.New(a.queue, "archive", a.repo, archive.ToRepository(b.repo, nil), nil))
 	ok(t, mover.Move(ctx, e))
 	ok(t, drainNow(ctx, a))
-	if found := harness.Must[map[tables.Key]string](t)(to.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
+	if found := assert.Must[map[tables.Key]string](t)(to.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
 		t.Error(found)
 	}
-	if found := harness.Must[map[tables.Key]string](t)(from.check(ctx, s)); len(found) != 0 {
+	if found := assert.Must[map[tables.Key]string](t)(from.check(ctx, s)); len(found) != 0 {
 		t.Error(found)
 	}
 }
@@ -110,7 +111,7 @@ func TestMover(t *testing.T) {
 func TestArchiveOfStreams(t *testing.T) {
 	s := storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	to := archive.ToContainer(p.blobs, func(e *employee) string { return keyOf(e).Row })
 	if _, err := archive.New(p.queue, "archive", p.repo, to, nil); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Video") {
 		t.Errorf("%v", err)
@@ -121,7 +122,7 @@ func TestArchiveOfStreams(t *testing.T) {
 		Photo []byte
 	}
 	photo := largeentities.NewProperty[badge]("Photo", p.blobs, nil)
-	badges := harness.Must[*patterns.Repository[badge]](t)(patterns.NewRepository(harness.In(p.account.Table(w.copies), p.queue), patterns.Schema[badge]{
+	badges := assert.Must[*patterns.Repository[badge]](t)(patterns.NewRepository(harness.In(p.account.Table(w.copies), p.queue), patterns.Schema[badge]{
 		Key: func(b *badge) tables.Key { return tables.Key{Row: b.ID} }}, photo))
 	_, err := archive.New(p.queue, "badges", badges, archive.ToContainer(p.blobs, func(b *badge) string { return b.ID }), nil)
 	ok(t, err) // whose values are in the archive in full
@@ -131,17 +132,17 @@ func TestArchiveOfStreams(t *testing.T) {
 func TestSignedURL(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e), p.repo.Insert(ctx, with(2)))
-	address := harness.Must[string](t)(p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)))
+	address := assert.Must[string](t)(p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)))
 	client := s.ClientOptions.Transport
 	if client == nil {
 		client = http.DefaultClient
 	}
 	for method, want := range map[string]int{http.MethodGet: 200, http.MethodDelete: 403} {
-		req := harness.Must[*http.Request](t)(http.NewRequestWithContext(ctx, method, address, nil))
+		req := assert.Must[*http.Request](t)(http.NewRequestWithContext(ctx, method, address, nil))
 		resp, err := client.Do(req)
 		ok(t, err)
 		resp.Body.Close()
@@ -163,11 +164,11 @@ func TestSignedURL(t *testing.T) {
 func TestSignedURLOpensOneBlob(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	ok(t, p.repo.Insert(ctx, withAll(1)))
-	address := harness.Must[string](t)(p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)))
+	address := assert.Must[string](t)(p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)))
 	base, query, _ := strings.Cut(address, "?")
-	for other := range harness.Must[map[string]string](t)(w.blobsIn(ctx, p)) {
+	for other := range assert.Must[map[string]string](t)(w.blobsIn(ctx, p)) {
 		if !strings.Contains(other, "/Photo/") {
 			base = strings.SplitN(base, "/"+w.container+"/", 2)[0] + "/" + w.container + "/" + url.PathEscape(other)
 			break
@@ -177,9 +178,9 @@ func TestSignedURLOpensOneBlob(t *testing.T) {
 	if base == own {
 		t.Fatal("there is no other blob")
 	}
-	later := harness.Must[url.Values](t)(url.ParseQuery(query))
+	later := assert.Must[url.Values](t)(url.ParseQuery(query))
 	later.Set("se", time.Now().Add(48*time.Hour).UTC().Format("2006-01-02T15:04:05Z"))
-	wider := harness.Must[url.Values](t)(url.ParseQuery(query))
+	wider := assert.Must[url.Values](t)(url.ParseQuery(query))
 	wider.Set("sp", "rwd")
 	client := s.ClientOptions.Transport
 	if client == nil {
@@ -194,7 +195,7 @@ func TestSignedURLOpensOneBlob(t *testing.T) {
 		"more permissions": {http.MethodGet, own + "?" + wider.Encode()},
 		"no signature":     {http.MethodGet, own},
 	} {
-		req := harness.Must[*http.Request](t)(http.NewRequestWithContext(ctx, c.method, c.address, nil))
+		req := assert.Must[*http.Request](t)(http.NewRequestWithContext(ctx, c.method, c.address, nil))
 		if c.method == http.MethodPut {
 			req.Header.Set("x-ms-blob-type", "BlockBlob")
 		}

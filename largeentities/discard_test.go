@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -21,7 +21,7 @@ import (
 func (w *world) blobOf(ctx context.Context, t testing.TB, p *process, content []byte) string {
 	t.Helper()
 	sum, _ := largeentities.NewStreamBytes(content, nil).SHA256()
-	pointed := harness.Must[map[string]string](t)(w.blobsIn(ctx, p))
+	pointed := assert.Must[map[string]string](t)(w.blobsIn(ctx, p))
 	for name, hash := range pointed {
 		if hash == hex.EncodeToString(sum[:]) {
 			return name
@@ -57,7 +57,7 @@ func TestDiscard(t *testing.T) {
 		"both, each way": {remove, damage, []string{"CV", "Photo"}, "first photo= cv= video=v74"},
 	} {
 		w := (&world{inIndex: true, outIndex: true}).open(t, s)
-		p := harness.Must[*process](t)(w.start(s))
+		p := assert.Must[*process](t)(w.start(s))
 		e := with(1)
 		e.Email, e.Photo, e.CV, e.Video = "jonesj", large("a"), string(large("c")), largeentities.NewStreamBytes(large("v"), nil)
 		ok(t, p.repo.Insert(ctx, e))
@@ -71,17 +71,17 @@ func TestDiscard(t *testing.T) {
 		if _, err := p.repo.Get(ctx, at(1)); (err == nil) != (c.want == nil) {
 			t.Errorf("%s: before it Get says %v", name, err)
 		}
-		got := harness.Must[[]string](t)(largeentities.Discard(ctx, p.repo, at(1)))
+		got := assert.Must[[]string](t)(largeentities.Discard(ctx, p.repo, at(1)))
 		slices.Sort(got)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q were discarded", name, got)
 		}
-		if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != c.text {
+		if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != c.text {
 			t.Errorf("%s: then there is %q", name, found)
 		}
 		e.Photo = large("n")
 		ok(t, p.repo.Upsert(ctx, e), p.repo.DeleteUnconditional(ctx, at(1)))
-		if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
+		if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
 			t.Errorf("%s: after the delete there is %q", name, found)
 		}
 	}
@@ -92,7 +92,7 @@ func TestDiscard(t *testing.T) {
 func TestDiscardRefuses(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e))
@@ -116,11 +116,11 @@ func TestDiscardRefuses(t *testing.T) {
 	} {
 		faulty, _ := s.Faulty(storagetest.On(storagetest.GetBlob, c.faults))
 		faulty.ClientOptions.Retry.MaxRetries = -1
-		names, err := largeentities.Discard(ctx, harness.Must[*process](t)(w.start(faulty)).repo, at(1))
+		names, err := largeentities.Discard(ctx, assert.Must[*process](t)(w.start(faulty)).repo, at(1))
 		if !errors.Is(err, c.want) || len(names) != 0 {
 			t.Errorf("%s: %q, %v", c.name, names, err)
 		}
-		if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != c.text {
+		if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != c.text {
 			t.Errorf("%s: there is %q", c.name, found)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -21,7 +21,7 @@ func BenchmarkDownload(b *testing.B) {
 		size = 64 << 20
 	}
 	ctx := context.Background()
-	server := harness.Must[*storagetest.AzuriteServer](b)(storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Location: b.TempDir()}))
+	server := assert.Must[*storagetest.AzuriteServer](b)(storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Location: b.TempDir()}))
 	defer func() { ok(b, server.Stop()) }()
 	p := transferWorld(b, server.Service())
 	e := with(1)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -19,14 +19,14 @@ import (
 func TestGoldenStored(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(223)
 	e.Photo, e.CV = []byte(strings.Repeat("p", 100)), strings.Repeat("c", 100)
 	e.Video = largeentities.NewStreamBytes([]byte(strings.Repeat("v", 100)), &largeentities.StreamOptions{ContentType: "video/mp4; codecs=avc1"})
 	f := with(224)
 	f.Photo, f.CV, f.Video = []byte("p"), "c", largeentities.NewStreamBytes([]byte("v"), nil)
 	ok(t, p.repo.Insert(ctx, e), p.repo.Insert(ctx, f))
-	rows := harness.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](p.account.Table(w.table)))
+	rows := assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](p.account.Table(w.table)))
 	// The change's id is the last part of a name, the same for all of one change.
 	id := regexp.MustCompile(`[A-Z2-7]{26}`)
 	plain := func(text string) string { return id.ReplaceAllString(strings.ReplaceAll(text, w.table, "TABLE"), "ID") }
@@ -38,7 +38,7 @@ func TestGoldenStored(t *testing.T) {
 		},
 		224: {"Photo": "Edm.Binary p", "CV": "Edm.String c", "Video": "Edm.Binary v"},
 	} {
-		stored := harness.Must[*tables.Entity](t)(rows.Get(ctx, at(row)))
+		stored := assert.Must[*tables.Entity](t)(rows.Get(ctx, at(row)))
 		for _, name := range slices.Sorted(maps.Keys(want)) {
 			v := stored.Properties.Get(name)
 			text, _ := v.Text()

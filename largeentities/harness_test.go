@@ -18,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -70,7 +71,7 @@ type world struct {
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w.table, w.copies, w.queue, w.container = s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	_, err := p.blobs.Create(t.Context(), nil)
 	for _, err := range []error{err, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.copies).Create(t.Context()), p.queue.Create(t.Context())} {
 		if err != nil {

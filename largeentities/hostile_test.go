@@ -7,7 +7,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -16,7 +16,7 @@ import (
 // TestShortStreamOfKnownLength: a source that stays in the entity, and says rightly how long it is, is taken.
 func TestShortStreamOfKnownLength(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
-	p := harness.Must[*process](t)((&world{}).open(t, s).start(s))
+	p := assert.Must[*process](t)((&world{}).open(t, s).start(s))
 	want := []byte("a short one")
 	options := &largeentities.StreamOptions{Length: int64(len(want))}
 	for id, stream := range []largeentities.Stream{
@@ -27,7 +27,7 @@ func TestShortStreamOfKnownLength(t *testing.T) {
 		e := with(id)
 		e.Video = stream
 		ok(t, p.repo.Insert(ctx, e))
-		v := harness.Must[*employee](t)(p.repo.Get(ctx, at(id))).Video
+		v := assert.Must[*employee](t)(p.repo.Get(ctx, at(id))).Video
 		var progress int64
 		var got bytes.Buffer
 		n, err := v.Download(ctx, &got, &largeentities.DownloadOptions{Progress: func(n int64) { progress = n }})
@@ -52,7 +52,7 @@ func (w *lyingWriter) Write(p []byte) (int, error) { return w.Buffer.Write(p[:le
 func TestLiars(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{options: largeentities.Options{BlockSize: 50}}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	for _, n := range []int{-1, 1 << 30} {
 		e := with(1)
 		e.Video = largeentities.NewStreamReader(io.MultiReader(bytes.NewReader(large("a")), lyingReader(n)), nil)
@@ -63,7 +63,7 @@ func TestLiars(t *testing.T) {
 	e := with(1)
 	e.Video = largeentities.NewStreamBytes(bytes.Repeat([]byte("v"), 120), nil)
 	ok(t, p.repo.Insert(ctx, e))
-	v := harness.Must[*employee](t)(p.repo.Get(ctx, at(1))).Video
+	v := assert.Must[*employee](t)(p.repo.Get(ctx, at(1))).Video
 	for _, concurrency := range []int{0, 3} {
 		if _, err := v.Download(ctx, &lyingWriter{}, &largeentities.DownloadOptions{Concurrency: concurrency}); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("a writer that writes less, with %d pieces at once: %v", concurrency, err)
@@ -74,11 +74,11 @@ func TestLiars(t *testing.T) {
 // TestFailedOpen: beside an error there is no reader, not even one that looks like none.
 func TestFailedOpen(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
-	p := harness.Must[*process](t)((&world{}).open(t, s).start(s))
+	p := assert.Must[*process](t)((&world{}).open(t, s).start(s))
 	e := with(1)
 	e.Video = largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, p.repo.Insert(ctx, e))
-	v := harness.Must[*employee](t)(p.repo.Get(ctx, at(1))).Video
+	v := assert.Must[*employee](t)(p.repo.Get(ctx, at(1))).Video
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	for name, open := range map[string]func() (io.ReadCloser, error){
@@ -96,7 +96,7 @@ func TestFailedOpen(t *testing.T) {
 			t.Errorf("with %d pieces at once: %d bytes, %v", concurrency, n, err)
 		}
 	}
-	r := harness.Must[io.ReadCloser](t)(v.Open(ctx))
+	r := assert.Must[io.ReadCloser](t)(v.Open(ctx))
 	ok(t, r.Close())
 	if n, err := r.Read(make([]byte, 1)); n != 0 || err == nil || err == io.EOF {
 		t.Errorf("a closed reader gives %d bytes and %v", n, err)
@@ -133,7 +133,7 @@ func TestStreamsOfEachKind(t *testing.T) {
 func TestTextThatIsNone(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	for _, size := range []int{1, threshold + 1} {
 		e := with(1)
 		e.CV = string(bytes.Repeat([]byte{0xFF}, size))
@@ -141,7 +141,7 @@ func TestTextThatIsNone(t *testing.T) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
-	if found := harness.Must[map[string]string](t)(w.blobsIn(ctx, p)); len(found) > 0 {
+	if found := assert.Must[map[string]string](t)(w.blobsIn(ctx, p)); len(found) > 0 {
 		t.Errorf("%v is stored", found)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -21,7 +21,7 @@ func TestMergeOfStreams(t *testing.T) {
 	requests := &storagetest.RequestCounter{}
 	counted, _ := s.Faulty(requests)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(counted))
+	p := assert.Must[*process](t)(w.start(counted))
 	opened := 0
 	open := func(data []byte) func() (io.ReadCloser, error) {
 		return func() (io.ReadCloser, error) { opened++; return io.NopCloser(bytes.NewReader(data)), nil }
@@ -52,7 +52,7 @@ func TestMergeOfStreams(t *testing.T) {
 			t.Errorf("%s after the merge: in a blob: %v, %d bytes, %x", name, e.Video.InBlob(), e.Video.Length(), sum)
 		}
 		if c.inBlob {
-			if got := harness.Must[[]byte](t)(readAll(ctx, e.Video)); !bytes.Equal(got, c.data) {
+			if got := assert.Must[[]byte](t)(readAll(ctx, e.Video)); !bytes.Equal(got, c.data) {
 				t.Errorf("%s: the caller's own value reads as %s", name, short(got))
 			}
 		}
@@ -63,14 +63,14 @@ func TestMergeOfStreams(t *testing.T) {
 			t.Errorf("%s: %d requests to replace it with the value that was merged: %v", name, n, requests.Kinds())
 		}
 		want := name + " photo=p74 cv= video=" + short(c.data)
-		if text := harness.Must[string](t)(textOf(ctx, harness.Must[*employee](t)(p.repo.Get(ctx, at(id))))); text != want {
+		if text := assert.Must[string](t)(textOf(ctx, assert.Must[*employee](t)(p.repo.Get(ctx, at(id))))); text != want {
 			t.Errorf("%s comes back as %s", name, text)
 		}
 	}
 	if opened != 3 { // once to see whether it is short, where the length is not known
 		t.Errorf("opened %d times", opened)
 	}
-	if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != id {
+	if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != id {
 		t.Error(found)
 	}
 }
@@ -80,19 +80,19 @@ func TestMergeOfStreams(t *testing.T) {
 func TestMergeOfStreamsElsewhere(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := withAll(1)
 	e.Email = "ann@contoso.com"
 	ok(t, p.repo.Insert(ctx, e), p.repo.Merge(ctx, e)) // all of it, which changes nothing
 	e.Email, e.Photo, e.CV = "", nil, ""
 	ok(t, p.repo.Replace(ctx, e))
 
-	stale := harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
+	stale := assert.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	for got, err := range p.repo.Query().Partition("Sales").Select("Note").All(ctx) {
 		ok(t, err)
 		got.Video = largeentities.NewStreamReader(bytes.NewReader(large("x")), nil)
 		ok(t, p.repo.Merge(ctx, got, "Video"))
-		if text := short(harness.Must[[]byte](t)(readAll(ctx, got.Video))); text != "x74" {
+		if text := short(assert.Must[[]byte](t)(readAll(ctx, got.Video))); text != "x74" {
 			t.Errorf("what a projection has read: %s", text)
 		}
 	}
@@ -114,7 +114,7 @@ func TestMergeOfStreamsElsewhere(t *testing.T) {
 			t.Errorf("a merge of no value, naming %q: %v", names, err)
 		}
 	}
-	found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
+	found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s))
 	if len(found) != 2 || found[at(1)] != "first photo= cv= video=x74" || found[at(3)] != "first photo= cv= video=y74" {
 		t.Error(found)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -16,11 +16,11 @@ import (
 func TestMessagesHoldNoValue(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{async: true}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	ok(t, p.repo.Insert(ctx, withAll(1)))
 	peeked, err := eventual.QueueService(p.account).NewQueueClient(p.queue.Name()).PeekMessage(ctx, nil)
 	ok(t, err)
-	text := harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText))
+	text := assert.Must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText))
 	if !strings.Contains(string(text), w.table+"/Photo/") {
 		t.Errorf("the message names no blob of the photo: %s", text)
 	}

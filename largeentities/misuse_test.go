@@ -16,6 +16,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -44,7 +45,7 @@ func (encrypting) Attach(driver.Host, *employee) (driver.Implementation, error) 
 func TestMisuse(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	photo := func(o largeentities.Options) patterns.Pattern[employee] {
 		return largeentities.NewProperty[employee]("Photo", p.blobs, &o)
 	}
@@ -78,8 +79,8 @@ func TestMisuse(t *testing.T) {
 func TestForeignClient(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
-	foreign := harness.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
+	p := assert.Must[*process](t)(w.start(s))
+	foreign := assert.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
 	for name, c := range map[string]*container.Client{"foreign": foreign, "missing": blobstorage.Container(p.account, "missing-container")} {
 		repo, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")},
 			largeentities.NewProperty[employee]("Photo", c, &largeentities.Options{Threshold: -1}))
@@ -132,20 +133,20 @@ func (bearer) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acce
 func TestDelegatedURL(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e))
 	options := s.ClientOptions
 	options.Transport = delegation{options.Transport, p.blobs}
 	endpoint := func(u string) string { return strings.Replace(u, "http://", "https://", 1) }
-	account := harness.Must[*tables.Account](t)(tables.NewAccount(tables.Endpoints{Table: endpoint(s.TableEndpoint), Queue: endpoint(s.QueueEndpoint), Blob: endpoint(s.BlobEndpoint)},
+	account := assert.Must[*tables.Account](t)(tables.NewAccount(tables.Endpoints{Table: endpoint(s.TableEndpoint), Queue: endpoint(s.QueueEndpoint), Blob: endpoint(s.BlobEndpoint)},
 		bearer{}, &tables.AccountOptions{ClientOptions: options}))
-	signed := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(account.Endpoints(), "sv=2026-01-01&sig=x", &tables.AccountOptions{ClientOptions: options}))
+	signed := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(account.Endpoints(), "sv=2026-01-01&sig=x", &tables.AccountOptions{ClientOptions: options}))
 	for name, o := range map[string]*largeentities.Options{"service": {Account: account}, "nobody": {Account: signed}, "another": nil} {
 		x := largeentities.NewProperty[employee]("Photo", blobstorage.Container(account, w.container), o)
 		if name == "another" {
-			x = largeentities.NewProperty[employee]("Photo", blobstorage.Container(harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("fabrikam"), bearer{}, nil)), w.container), nil)
+			x = largeentities.NewProperty[employee]("Photo", blobstorage.Container(assert.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("fabrikam"), bearer{}, nil)), w.container), nil)
 		}
 		_, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")}, x)
 		ok(t, err)
@@ -157,7 +158,7 @@ func TestDelegatedURL(t *testing.T) {
 			continue
 		}
 		ok(t, err)
-		query := harness.Must[*url.URL](t)(url.Parse(address)).Query()
+		query := assert.Must[*url.URL](t)(url.Parse(address)).Query()
 		if query.Get("skoid") != "o" || query.Get("sp") != "r" || query.Get("sr") != "b" || query.Get("spr") != "https" || query.Get("sig") == "" {
 			t.Errorf("the address has %v", query)
 		}

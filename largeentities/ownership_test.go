@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -32,7 +33,7 @@ import (
 func (p *process) forge(t testing.TB, repository string, entity tables.Key, outside map[string][]string) {
 	t.Helper()
 	body := map[string]any{"id": "FORGED", "repository": repository, "partition": entity.Partition, "row": entity.Row, "outside": outside}
-	text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
+	text := assert.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
 	_, err := eventual.QueueService(p.account).NewQueueClient(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)
 	ok(t, err)
 }
@@ -56,12 +57,12 @@ func withAll(id int) *employee {
 func TestForgedIntentDeletesNothing(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	victim, own := withAll(1), withAll(2)
 	ok(t, p.repo.Insert(ctx, victim), p.repo.Insert(ctx, own))
 	p.putRaw(t, "backup/2026", []byte("a backup"), nil)
 	var ownPrefix string
-	for name := range harness.Must[map[string]string](t)(pointersIn(ctx, p.account.Table(w.table))) {
+	for name := range assert.Must[map[string]string](t)(pointersIn(ctx, p.account.Table(w.table))) {
 		if strings.HasPrefix(name, w.table+"/Photo/"+ownerHash(t, p, own)+"/") {
 			ownPrefix = name[:strings.LastIndex(name, "/")+1]
 		}
@@ -71,16 +72,16 @@ func TestForgedIntentDeletesNothing(t *testing.T) {
 	}
 	p.putRaw(t, ownPrefix+"FOREIGN", []byte("put here by another program"), nil)
 	p.putRaw(t, ownPrefix+"OTHERS", []byte("another entity's by its metadata"), metaOf(t, p, victim))
-	all := harness.Must[map[string]string](t)(w.blobsIn(ctx, p))
+	all := assert.Must[map[string]string](t)(w.blobsIn(ctx, p))
 	for _, name := range append(slices.Sorted(maps.Keys(all)), ownPrefix+"../../../backup/2026", "", "/", ownPrefix, ownPrefix+".") {
 		p.forge(t, w.table, at(2), map[string][]string{"Photo": {name}})
 		p.forge(t, w.table, at(99), map[string][]string{"Photo": {name}})
 	}
 	ok(t, harness.PoisonAll(ctx, s, p.queue))
-	if left := harness.Must[map[string]string](t)(w.blobsIn(ctx, p)); !maps.Equal(left, all) {
+	if left := assert.Must[map[string]string](t)(w.blobsIn(ctx, p)); !maps.Equal(left, all) {
 		t.Errorf("forged intents changed the container; before:\n%safter:\n%s", lines(all), lines(left))
 	}
-	poison := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
+	poison := assert.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
 	if len(poison) == 0 {
 		t.Error("no forged intent is on the poison queue")
 	}
@@ -94,7 +95,7 @@ func TestForgedIntentDeletesNothing(t *testing.T) {
 // ownerHash returns the part of a blob's name that stands for the entity.
 func ownerHash(t testing.TB, p *process, e *employee) string {
 	t.Helper()
-	for name := range harness.Must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
+	for name := range assert.Must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
 		props, err := p.blobs.NewBlobClient(name).GetProperties(t.Context(), nil)
 		ok(t, err)
 		for key, value := range props.Metadata {
@@ -111,7 +112,7 @@ func ownerHash(t testing.TB, p *process, e *employee) string {
 func metaOf(t testing.TB, p *process, e *employee) map[string]*string {
 	t.Helper()
 	hash := ownerHash(t, p, e)
-	for name := range harness.Must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
+	for name := range assert.Must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
 		if strings.Split(name, "/")[2] == hash {
 			props, err := p.blobs.NewBlobClient(name).GetProperties(t.Context(), nil)
 			ok(t, err)
@@ -146,25 +147,25 @@ func TestForgedPointer(t *testing.T) {
 			t.Parallel()
 			s := storagetest.Open(t)
 			w := (&world{}).open(t, s)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			ok(t, p.repo.Insert(ctx, withAll(1)), p.repo.Insert(ctx, withAll(2)), p.repo.Insert(ctx, withAll(3)), p.repo.Insert(ctx, withAll(4)))
 			rows := p.account.Table(w.table).Entities()
-			stored := harness.Must[*tables.Entity](t)(rows.Get(ctx, at(1)))
+			stored := assert.Must[*tables.Entity](t)(rows.Get(ctx, at(1)))
 			victims := map[string]string{}
 			for _, property := range []string{"Photo", "CV", "Video"} {
 				victims[strings.Fields(textIn(stored.Get(property)))[3]] = ""
 			}
 			for id := 2; id <= 4; id++ {
-				own := harness.Must[*tables.Entity](t)(rows.Get(ctx, at(id)))
+				own := assert.Must[*tables.Entity](t)(rows.Get(ctx, at(id)))
 				forge(rows, stored, own)
 				client := p.account.TableService().NewClient(w.table)
-				_, err := client.UpdateEntity(ctx, harness.Must[[]byte](t)(json.Marshal(rawOf(own))), nil)
+				_, err := client.UpdateEntity(ctx, assert.Must[[]byte](t)(json.Marshal(rawOf(own))), nil)
 				ok(t, err)
 			}
 			reads := &storagetest.RequestCounter{}
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), reads)
-			q := harness.Must[*process](t)(w.start(&counted))
+			q := assert.Must[*process](t)(w.start(&counted))
 			if e, err := q.repo.Get(ctx, at(2)); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("Get of a forged row gives %v, %v", e, err)
 			}
@@ -190,17 +191,17 @@ func TestForgedPointer(t *testing.T) {
 			if err := p.repo.DeleteUnconditional(ctx, at(4)); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("DeleteUnconditional of a forged row: %v", err)
 			}
-			repaired := harness.Must[*employee](t)(p.repo.Get(ctx, at(2)))
+			repaired := assert.Must[*employee](t)(p.repo.Get(ctx, at(2)))
 			repaired.Photo = large("n")
 			ok(t, p.repo.Replace(ctx, repaired), p.repo.Delete(ctx, repaired))
 			ok(t, w.drain(ctx, s))
-			left := harness.Must[map[string]string](t)(w.blobsIn(ctx, p))
+			left := assert.Must[map[string]string](t)(w.blobsIn(ctx, p))
 			for blob := range victims {
 				if _, there := left[blob]; !there {
 					t.Errorf("blob %s of the victim is gone", blob)
 				}
 			}
-			if e := harness.Must[*employee](t)(p.repo.Get(ctx, at(1))); !bytes.Equal(e.Photo, large("a")) {
+			if e := assert.Must[*employee](t)(p.repo.Get(ctx, at(1))); !bytes.Equal(e.Photo, large("a")) {
 				t.Errorf("the victim's photo is %q", e.Photo)
 			}
 		})
@@ -215,15 +216,15 @@ func TestSharedPrefix(t *testing.T) {
 	w := (&world{options: largeentities.Options{Prefix: "shared"}}).open(t, s)
 	other := *w
 	other.table = s.TableName(t)
-	p, q := harness.Must[*process](t)(w.start(s)), harness.Must[*process](t)(other.start(s))
+	p, q := assert.Must[*process](t)(w.start(s)), assert.Must[*process](t)(other.start(s))
 	photo := func(letter string) *employee {
 		e := with(1)
 		e.Photo, e.Video = large(letter), largeentities.NewStreamBytes(large(letter), nil)
 		return e
 	}
 	ok(t, q.account.Table(other.table).Create(ctx), p.repo.Insert(ctx, photo("p")), q.repo.Insert(ctx, photo("q")))
-	stored := harness.Must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(ctx, at(1)))
-	_, err := q.account.TableService().NewClient(other.table).UpdateEntity(ctx, harness.Must[[]byte](t)(json.Marshal(rawOf(stored))), nil)
+	stored := assert.Must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(ctx, at(1)))
+	_, err := q.account.TableService().NewClient(other.table).UpdateEntity(ctx, assert.Must[[]byte](t)(json.Marshal(rawOf(stored))), nil)
 	ok(t, err)
 	if e, err := q.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a blob of another table is read: %v, %v", e, err)
@@ -238,11 +239,11 @@ func TestSharedPrefix(t *testing.T) {
 	if !slices.Contains(discarded, "Photo") {
 		t.Errorf("Discard took away %v", discarded)
 	}
-	repaired := harness.Must[*employee](t)(q.repo.Get(ctx, at(1)))
+	repaired := assert.Must[*employee](t)(q.repo.Get(ctx, at(1)))
 	repaired.Video = largeentities.NewStreamBytes(large("n"), nil)
 	ok(t, q.repo.Replace(ctx, repaired))
 	_ = other.drain(ctx, s) // the message about the other table's video cannot be handled
-	left := harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
+	left := assert.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	if video, err := readAll(ctx, left.Video); err != nil || !bytes.Equal(left.Photo, large("p")) || !bytes.Equal(video, large("p")) {
 		t.Errorf("the other table's values have changed: %v", err)
 	}
@@ -285,9 +286,9 @@ func TestBlobThatIsNoLongerOurs(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
 	var lines bytes.Buffer
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
 		&tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}))
 	blobs := blobstorage.Container(account, w.container)
 	deleted := 0
 	outbox := eventual.OnCommit("published", func(_ context.Context, c eventual.Commit[employee]) error {
@@ -296,17 +297,17 @@ func TestBlobThatIsNoLongerOurs(t *testing.T) {
 		}
 		return nil
 	}, &eventual.OutboxOptions{Deletes: true})
-	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), queue),
+	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), queue),
 		patterns.Schema[employee]{Name: "Employees", Key: keyOf, Rows: compoundkey.Starting("empid")},
 		largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, blobs, &largeentities.Options{Threshold: threshold}), outbox))
 	e := with(1)
 	e.Video = largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, repo.Insert(ctx, e), harness.DrainNow(ctx, queue))
-	page := harness.Must[container.ListBlobsFlatResponse](t)(blobs.NewListBlobsFlatPager(nil).NextPage(ctx))
+	page := assert.Must[container.ListBlobsFlatResponse](t)(blobs.NewListBlobsFlatPager(nil).NextPage(ctx))
 	name := *page.Segment.BlobItems[0].Name
 	_, err := blobs.NewBlobClient(name).SetMetadata(ctx, nil, nil)
 	ok(t, err, repo.Delete(ctx, e), harness.DrainNow(ctx, queue))
-	if poison := harness.Must[[]eventual.PoisonMessage](t)(queue.Poison().Peek(ctx, 32)); len(poison) != 0 || deleted != 1 {
+	if poison := assert.Must[[]eventual.PoisonMessage](t)(queue.Poison().Peek(ctx, 32)); len(poison) != 0 || deleted != 1 {
 		t.Errorf("%d calls of the handler, poison %v", deleted, poison)
 	}
 	if _, err := blobs.NewBlobClient(name).GetProperties(ctx, nil); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -23,8 +24,8 @@ import (
 func (p *process) each(t *testing.T, do func(*blob.Client) error) {
 	t.Helper()
 	for b, err := range blobio.List(t.Context(), p.blobs, "", container.ListBlobsInclude{}) {
-		harness.Check(t, err)
-		harness.Check(t, do(p.blobs.NewBlobClient(*b.Name)))
+		assert.Check(t, err)
+		assert.Check(t, do(p.blobs.NewBlobClient(*b.Name)))
 	}
 }
 
@@ -32,10 +33,10 @@ func (p *process) each(t *testing.T, do func(*blob.Client) error) {
 // removes nothing.
 func TestArchivedBlob(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	p := harness.Must[*process](t)((&world{}).open(t, s).start(s))
+	p := assert.Must[*process](t)((&world{}).open(t, s).start(s))
 	e := with(1)
 	e.Photo, e.Video = large("a"), largeentities.NewStreamBytes(large("b"), nil)
-	harness.Check(t, p.repo.Insert(ctx, e))
+	assert.Check(t, p.repo.Insert(ctx, e))
 	tier := func(to blob.AccessTier) {
 		p.each(t, func(b *blob.Client) error { _, err := b.SetTier(ctx, to, nil); return err })
 	}
@@ -66,7 +67,7 @@ func TestArchivedBlob(t *testing.T) {
 		}
 		s.Wait(15 * time.Hour)
 	}
-	if got := harness.Must[*employee](t)(p.repo.Get(ctx, at(1))); string(got.Photo) != string(large("a")) {
+	if got := assert.Must[*employee](t)(p.repo.Get(ctx, at(1))); string(got.Photo) != string(large("a")) {
 		t.Errorf("after the rehydration the photo is %.10q", got.Photo)
 	}
 }
@@ -78,16 +79,16 @@ func TestImmutableBlob(t *testing.T) {
 	faulty, _ := s.Faulty(storagetest.On(storagetest.PutBlob, storagetest.Refusal{Status: 409, Code: "BlobImmutableDueToPolicy"}))
 	e := with(1)
 	e.Photo = large("a")
-	err := harness.Must[*process](t)(w.start(faulty)).repo.Insert(ctx, e)
+	err := assert.Must[*process](t)(w.start(faulty)).repo.Insert(ctx, e)
 	if harness.WantKind(t, err, tables.ErrRefused); !strings.Contains(err.Error(), "immutability policy") {
 		t.Error(err)
 	}
-	p := harness.Must[*process](t)(w.start(s))
-	harness.Check(t, p.repo.Insert(ctx, e))
+	p := assert.Must[*process](t)(w.start(s))
+	assert.Check(t, p.repo.Insert(ctx, e))
 	p.each(t, func(b *blob.Client) error { _, err := b.SetLegalHold(ctx, true, nil); return err })
 	e.Photo = large("b")
-	harness.Check(t, p.repo.Replace(ctx, e))
-	if got := harness.Must[*employee](t)(p.repo.Get(ctx, at(1))); string(got.Photo) != string(large("b")) {
+	assert.Check(t, p.repo.Replace(ctx, e))
+	if got := assert.Must[*employee](t)(p.repo.Get(ctx, at(1))); string(got.Photo) != string(large("b")) {
 		t.Errorf("the photo is %.10q", got.Photo)
 	}
 	blobs := 0
@@ -100,10 +101,10 @@ func TestImmutableBlob(t *testing.T) {
 // TestSweepOfRefused: Sweep counts each delete that the service refuses as a failure, with its reason, and deletes the others.
 func TestSweepOfRefused(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	p := harness.Must[*process](t)((&world{}).open(t, s).start(s))
+	p := assert.Must[*process](t)((&world{}).open(t, s).start(s))
 	keep := map[string]func(*blob.Client) error{
 		"LeaseIdMissing": func(b *blob.Client) error {
-			_, err := harness.Must[*lease.BlobClient](t)(lease.NewBlobClient(b, nil)).AcquireLease(ctx, -1, nil)
+			_, err := assert.Must[*lease.BlobClient](t)(lease.NewBlobClient(b, nil)).AcquireLease(ctx, -1, nil)
 			return err
 		},
 		"BlobImmutableDueToPolicy": func(b *blob.Client) error {
@@ -115,12 +116,12 @@ func TestSweepOfRefused(t *testing.T) {
 	for code, hold := range keep {
 		e := with(1)
 		e.Photo = large("a")
-		harness.Check(t, p.repo.Insert(ctx, e))
+		assert.Check(t, p.repo.Insert(ctx, e))
 		p.each(t, hold)
 		_, err := p.repo.Table().Client().DeleteEntity(ctx, at(1).Partition, at(1).Row, nil)
-		harness.Check(t, err)
+		assert.Check(t, err)
 		s.Wait(30 * 24 * time.Hour)
-		report := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil))
+		report := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil))
 		if report.Failed != 1 || report.Young != 0 || report.Deleted != 0 {
 			t.Errorf("%s: %+v", code, report)
 		}
@@ -130,10 +131,10 @@ func TestSweepOfRefused(t *testing.T) {
 		p.each(t, func(b *blob.Client) error {
 			_, held := b.SetLegalHold(ctx, false, nil)
 			_, immutable := b.DeleteImmutabilityPolicy(ctx, nil)
-			_, _ = harness.Must[*lease.BlobClient](t)(lease.NewBlobClient(b, nil)).BreakLease(ctx, nil)
+			_, _ = assert.Must[*lease.BlobClient](t)(lease.NewBlobClient(b, nil)).BreakLease(ctx, nil)
 			return errors.Join(held, immutable)
 		})
-		if report := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); report.Deleted != 1 || report.Failed != 0 {
+		if report := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); report.Deleted != 1 || report.Failed != 0 {
 			t.Errorf("%s, after its end: %+v", code, report)
 		}
 	}
@@ -147,13 +148,13 @@ func TestDiscardNeedsTheService(t *testing.T) {
 			w := (&world{}).open(t, s)
 			e := with(1)
 			e.Photo = large("a")
-			harness.Check(t, harness.Must[*process](t)(w.start(s)).repo.Insert(ctx, e))
+			assert.Check(t, assert.Must[*process](t)(w.start(s)).repo.Insert(ctx, e))
 			faulty, _ := s.Faulty(storagetest.On(storagetest.GetBlob, storagetest.Refusal{Status: status}))
-			gone, err := largeentities.Discard(ctx, harness.Must[*process](t)(w.start(faulty)).repo, at(1))
+			gone, err := largeentities.Discard(ctx, assert.Must[*process](t)(w.start(faulty)).repo, at(1))
 			if harness.WantKind(t, err, kind); len(gone) != 0 {
 				t.Errorf("Discard removed %q", gone)
 			}
-			if got := harness.Must[*employee](t)(harness.Must[*process](t)(w.start(s)).repo.Get(ctx, at(1))); string(got.Photo) != string(large("a")) {
+			if got := assert.Must[*employee](t)(assert.Must[*process](t)(w.start(s)).repo.Get(ctx, at(1))); string(got.Photo) != string(large("a")) {
 				t.Errorf("the photo is %.10q", got.Photo)
 			}
 		})

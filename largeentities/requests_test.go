@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -27,7 +27,7 @@ func TestRequestCounts(t *testing.T) {
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), requests)
 			w := c.world
 			w.open(t, s)
-			p := harness.Must[*process](t)(w.start(&counted))
+			p := assert.Must[*process](t)(w.start(&counted))
 			e, small := with(1), with(2)
 			e.Photo, small.Photo = large("a"), []byte("small")
 			for _, step := range []struct {
@@ -87,7 +87,7 @@ func TestRequestsOfWorkers(t *testing.T) {
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), requests)
 	w := (&world{async: true}).open(t, s)
-	p, worker := harness.Must[*process](t)(w.start(s)), harness.Must[*process](t)(w.start(&counted))
+	p, worker := assert.Must[*process](t)(w.start(s)), assert.Must[*process](t)(w.start(&counted))
 	e := with(1)
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e), drainNow(ctx, p))

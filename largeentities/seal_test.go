@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -27,18 +28,18 @@ type keys struct{ registry *encryption.Registry }
 func newKeys(t testing.TB) keys {
 	t.Helper()
 	s := storagetest.Simulator(t, nil)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	wrapper := harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", make([]byte, 32)))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	wrapper := assert.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", make([]byte, 32)))
 	table := account.Table("keys")
 	ok(t, table.Create(t.Context()))
-	k := keys{harness.Must[*encryption.Registry](t)(encryption.NewRegistry(table, wrapper, nil))}
-	harness.Must[encryption.DataKeyID](t)(k.registry.CreateDataKey(t.Context()))
+	k := keys{assert.Must[*encryption.Registry](t)(encryption.NewRegistry(table, wrapper, nil))}
+	assert.Must[encryption.DataKeyID](t)(k.registry.CreateDataKey(t.Context()))
 	return k
 }
 
 func (k keys) stream(t testing.TB, scope string) encryption.Stream {
 	t.Helper()
-	return harness.Must[encryption.Stream](t)(encryption.NewStream(k.registry, &encryption.StreamOptions{Scope: scope}))
+	return assert.Must[encryption.Stream](t)(encryption.NewStream(k.registry, &encryption.StreamOptions{Scope: scope}))
 }
 
 // sealedOptions are those of a property with a sealer: the tests' own threshold would leave values in clear.
@@ -49,7 +50,7 @@ func (k keys) options(t testing.TB) largeentities.Options {
 // rowOf is the row of an employee as it is stored.
 func rowOf(t testing.TB, p *process, w *world, id int) *tables.Entity {
 	t.Helper()
-	return harness.Must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(t.Context(), at(id)))
+	return assert.Must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(t.Context(), at(id)))
 }
 
 // pointerOf is the stored pointer of a property, in its five fields.
@@ -72,7 +73,7 @@ func blobOf(t testing.TB, p *process, name string) []byte {
 	answer, err := p.blobs.NewBlobClient(name).DownloadStream(t.Context(), nil)
 	ok(t, err)
 	defer answer.Body.Close()
-	return harness.Must[[]byte](t)(io.ReadAll(answer.Body))
+	return assert.Must[[]byte](t)(io.ReadAll(answer.Body))
 }
 
 // TestSealed: values of every kind come back, from the entity and from its copies; nothing of them is in row or blob, not
@@ -80,7 +81,7 @@ func blobOf(t testing.TB, p *process, name string) []byte {
 func TestSealed(t *testing.T) {
 	ctx, s, k := t.Context(), storagetest.Open(t), newKeys(t)
 	w := (&world{inIndex: true, outIndex: true, options: k.options(t)}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	secret := bytes.Repeat([]byte("top secret "), 20_000)
 	sum := sha256.Sum256(secret)
 	contents := map[string]bool{}
@@ -99,9 +100,9 @@ func TestSealed(t *testing.T) {
 			}
 			contents[pointer[2]] = true
 		}
-		byNote := harness.Must[*employee](t)(first(p.byNote.In("Sales").Range(ctx, compoundkey.All())))
-		byEmail := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String(e.Email)))
-		for _, read := range []*employee{e, harness.Must[*employee](t)(p.repo.Get(ctx, at(id))), byNote, byEmail} {
+		byNote := assert.Must[*employee](t)(first(p.byNote.In("Sales").Range(ctx, compoundkey.All())))
+		byEmail := assert.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String(e.Email)))
+		for _, read := range []*employee{e, assert.Must[*employee](t)(p.repo.Get(ctx, at(id))), byNote, byEmail} {
 			video, err := readAll(ctx, read.Video)
 			if err != nil || !bytes.Equal(read.Photo, secret) || read.CV != string(secret) || !bytes.Equal(video, secret) || read.Video.Length() != int64(len(secret)) || read.Video.ContentType() != "video/mp4" {
 				t.Errorf("read %d, %d and %d bytes, %v", len(read.Photo), len(read.CV), len(video), err)
@@ -117,7 +118,7 @@ func TestSealed(t *testing.T) {
 	if _, err := p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("an address of a sealed blob: %v", err)
 	}
-	harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
+	assert.Must[map[tables.Key]string](t)(w.check(ctx, s))
 }
 
 // TestSealedRanges: any range of any length comes back as it was, in 2 requests, or 1 for all of it.
@@ -129,14 +130,14 @@ func TestSealedRanges(t *testing.T) {
 	options := k.options(t)
 	options.BlockSize = 50_000
 	w := (&world{options: options}).open(t, s)
-	p := harness.Must[*process](t)(w.start(&counted))
+	p := assert.Must[*process](t)(w.start(&counted))
 	const chunk = 64 << 10
 	for id, size := range []int{0, 1, chunk - 1, chunk, chunk + 1, 3*chunk + 5} {
-		content := harness.Must[[]byte](t)(io.ReadAll(newNoise(int64(size))))
+		content := assert.Must[[]byte](t)(io.ReadAll(newNoise(int64(size))))
 		e := with(id)
 		e.Video = largeentities.NewStreamBytes(content, nil)
 		ok(t, p.repo.Insert(ctx, e))
-		read := harness.Must[*employee](t)(p.repo.Get(ctx, at(id))).Video
+		read := assert.Must[*employee](t)(p.repo.Get(ctx, at(id))).Video
 		for _, r := range [][2]int{{0, size}, {0, 1}, {size / 2, size - size/2}, {size, 0}, {chunk - 1, 2}, {chunk, 1}, {0, chunk}, {size - 1, 1}} {
 			if r[0] < 0 || r[0]+r[1] > size {
 				continue
@@ -144,7 +145,7 @@ func TestSealedRanges(t *testing.T) {
 			requests.Reset()
 			body, err := read.OpenRange(ctx, int64(r[0]), int64(r[1]))
 			ok(t, err)
-			got := harness.Must[[]byte](t)(io.ReadAll(body))
+			got := assert.Must[[]byte](t)(io.ReadAll(body))
 			ok(t, body.Close())
 			want := 2
 			if r[1] == size {
@@ -175,7 +176,7 @@ func TestSealedRanges(t *testing.T) {
 func TestSealedUnchanged(t *testing.T) {
 	ctx, s, k := t.Context(), storagetest.Open(t), newKeys(t)
 	w := (&world{options: k.options(t)}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo, e.CV, e.Video = large("a"), string(large("c")), largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, p.repo.Insert(ctx, e))
@@ -185,7 +186,7 @@ func TestSealedUnchanged(t *testing.T) {
 	before := names()
 	e.Note = "again"
 	ok(t, p.repo.Replace(ctx, e))
-	read := harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
+	read := assert.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	read.Note, read.Photo = "more", bytes.Clone(read.Photo)
 	ok(t, p.repo.Replace(ctx, read))
 	if after := names(); after != before {
@@ -198,10 +199,10 @@ func TestSealedUnchanged(t *testing.T) {
 		t.Errorf("before %v, and after %v", before, after)
 	}
 	ok(t, p.repo.Merge(ctx, read, "Note"))
-	moved := *harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
+	moved := *assert.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	moved.ID, moved.Meta = 2, tables.Meta{}
 	ok(t, p.repo.Insert(ctx, &moved)) // a Stream of another entity
-	found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
+	found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s))
 	if found[at(1)] != found[at(2)] || !strings.HasSuffix(found[at(2)], "video=v74") {
 		t.Errorf("there is %q and %q", found[at(1)], found[at(2)])
 	}
@@ -212,37 +213,37 @@ func TestSealedUnchanged(t *testing.T) {
 func TestReseal(t *testing.T) {
 	ctx, s, k := t.Context(), storagetest.Open(t), newKeys(t)
 	w := (&world{}).open(t, s)
-	unsealed := harness.Must[*process](t)(w.start(s))
+	unsealed := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo, e.CV, e.Video = large("a"), "short", largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, unsealed.repo.Insert(ctx, e))
-	want := harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
+	want := assert.Must[map[tables.Key]string](t)(w.check(ctx, s))
 	w.options = k.options(t)
-	strict := harness.Must[*process](t)(w.start(s))
+	strict := assert.Must[*process](t)(w.start(s))
 	for _, err := range []error{second(strict.repo.Get(ctx, at(1))), strict.photo.Reseal(ctx, at(1))} {
 		if !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("what is in clear is read: %v", err)
 		}
 	}
 	w.options.AcceptPlaintext = true
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	reseal := func() {
 		for _, x := range p.properties() {
 			ok(t, x.Reseal(ctx, at(1)))
 		}
 	}
-	harness.Must[*employee](t)(p.repo.Update(ctx, at(1), func(*employee) error { return nil })) // any write seals
+	assert.Must[*employee](t)(p.repo.Update(ctx, at(1), func(*employee) error { return nil })) // any write seals
 	for _, name := range []string{"Photo", "CV", "Video"} {
 		if mark := pointerOf(t, p, w, 1, name)[0]; mark != "tp2" {
 			t.Errorf("%s is written as %s", name, mark)
 		}
 	}
 	w.options.AcceptPlaintext = false
-	if got := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
+	if got := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
 		t.Errorf("after Reseal there is %q", got)
 	}
-	next := harness.Must[encryption.DataKeyID](t)(k.registry.CreateDataKey(ctx))
-	p = harness.Must[*process](t)(w.start(s))
+	next := assert.Must[encryption.DataKeyID](t)(k.registry.CreateDataKey(ctx))
+	p = assert.Must[*process](t)(w.start(s))
 	reseal()
 	for _, name := range []string{"Photo", "CV", "Video"} {
 		id, err := k.stream(t, "").DataKey(blobOf(t, p, pointerOf(t, p, w, 1, name)[3]))
@@ -250,7 +251,7 @@ func TestReseal(t *testing.T) {
 			t.Errorf("%s is under data key %v, %v", name, id, err)
 		}
 	}
-	if got := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
+	if got := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
 		t.Errorf("after another Reseal there is %q", got)
 	}
 	if _, err := unsealed.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {

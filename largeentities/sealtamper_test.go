@@ -16,7 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -91,9 +91,9 @@ func TestSealedTampering(t *testing.T) {
 	options := k.options(t)
 	options.BlockSize = 100_000
 	w := (&world{options: options}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	const chunk, header, sealed = 64 << 10, 88, 64<<10 + 28
-	right := harness.Must[[]byte](t)(io.ReadAll(newNoise(3*chunk + 100)))
+	right := assert.Must[[]byte](t)(io.ReadAll(newNoise(3*chunk + 100)))
 	for id := 1; id <= 2; id++ {
 		e := with(id)
 		e.Photo, e.Video = right, largeentities.NewStreamBytes(right, nil)
@@ -192,7 +192,7 @@ func refusedByOthers(t *testing.T, w *world, s *storagetest.Service, k keys) {
 	for what, sealer := range map[string]largeentities.Sealer{"another scope": k.stream(t, "tenant B"), "other data keys": newKeys(t).stream(t, "")} {
 		others := *w
 		others.options.Sealer = sealer
-		p := harness.Must[*process](t)(others.start(s))
+		p := assert.Must[*process](t)(others.start(s))
 		if _, err := p.repo.Get(t.Context(), at(2)); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -226,7 +226,7 @@ func TestGoldenSealed(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	sealer := plainSealer{bindings: map[string]bool{}}
 	w := (&world{options: largeentities.Options{Threshold: -1, Sealer: sealer}}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(223)
 	e.Video = largeentities.NewStreamBytes([]byte(strings.Repeat("v", 100)), &largeentities.StreamOptions{ContentType: "video/mp4; codecs=avc1"})
 	ok(t, p.repo.Insert(ctx, e))
@@ -243,7 +243,7 @@ func TestGoldenSealed(t *testing.T) {
 	if len(sealer.bindings) != 1 || !sealer.bindings[want] {
 		t.Errorf("bound to %v, want %q", sealer.bindings, want)
 	}
-	if got, err := readAll(ctx, harness.Must[*employee](t)(p.repo.Get(ctx, at(223))).Video); err != nil || len(got) != 100 {
+	if got, err := readAll(ctx, assert.Must[*employee](t)(p.repo.Get(ctx, at(223))).Video); err != nil || len(got) != 100 {
 		t.Errorf("read %d bytes, %v", len(got), err)
 	}
 }
@@ -256,13 +256,13 @@ func TestFaultySealer(t *testing.T) {
 	e.Photo = large("p")
 	f := with(2)
 	f.Video = largeentities.NewStreamBytes(large("v"), nil)
-	writer := harness.Must[*process](t)(w.start(s)).repo
+	writer := assert.Must[*process](t)(w.start(s)).repo
 	ok(t, writer.Insert(ctx, e), writer.Insert(ctx, f))
 	for _, more := range []int{-1, 1} {
 		w.options.Sealer = plainSealer{more: more}
-		repo := harness.Must[*process](t)(w.start(s)).repo
-		video := harness.Must[*employee](t)(repo.Get(ctx, at(2))).Video
-		r := harness.Must[io.ReadCloser](t)(video.Open(ctx))
+		repo := assert.Must[*process](t)(w.start(s)).repo
+		video := assert.Must[*employee](t)(repo.Get(ctx, at(2))).Video
+		r := assert.Must[io.ReadCloser](t)(video.Open(ctx))
 		ways := []error{second(repo.Get(ctx, at(1))), second(io.ReadAll(r)), second(readAll(ctx, video))}
 		for _, err := range append(ways, r.Close())[:len(ways)] {
 			if !errors.Is(err, tables.ErrGarbled) {
@@ -281,13 +281,13 @@ func TestSealedTransfer(t *testing.T) {
 		size = 9<<20 + 13
 	}
 	w := (&world{options: k.options(t)}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Video = largeentities.NewStreamReader(newNoise(size), nil)
 	up := heapGrowth(func() { ok(t, p.repo.Insert(ctx, e)) })
-	got := harness.Must[*employee](t)(p.repo.Get(ctx, at(1))).Video
+	got := assert.Must[*employee](t)(p.repo.Get(ctx, at(1))).Video
 	sum, want := sha256.New(), sha256.New()
-	harness.Must[int64](t)(io.Copy(want, newNoise(size)))
+	assert.Must[int64](t)(io.Copy(want, newNoise(size)))
 	var n int64
 	var err error
 	down := heapGrowth(func() { n, err = got.Download(ctx, sum, nil) })

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -134,10 +134,10 @@ func TestSweepKeepsTheWritersDeadline(t *testing.T) {
 			}
 			done <- err
 		}()
-		p := harness.Must[*process](t)(sweeps.start(s))
+		p := assert.Must[*process](t)(sweeps.start(s))
 		time.Sleep(time.Hour)
 		for _, grace := range []time.Duration{2 * time.Second, time.Minute, 0} {
-			r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Grace: grace}))
+			r := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Grace: grace}))
 			if r.Young != 1 || r.Deleted != 0 {
 				t.Errorf("a sweep with Grace %v beside the writer: %+v", grace, r)
 			}

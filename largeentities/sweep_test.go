@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -27,14 +28,14 @@ import (
 // many that something does.
 func loseIntents(t *testing.T, w *world, s *storagetest.Service, n int) *process {
 	t.Helper()
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	for id := range n {
 		e := with(id)
 		e.Photo = large("a")
 		ok(t, p.repo.Insert(t.Context(), e))
 		faulty, _ := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.Once(storagetest.DiesBefore)))
 		e.Photo = large("b")
-		if err := harness.Must[*process](t)(w.start(faulty)).repo.ReplaceUnconditional(t.Context(), e); !errors.Is(err, storagetest.ErrDied) {
+		if err := assert.Must[*process](t)(w.start(faulty)).repo.ReplaceUnconditional(t.Context(), e); !errors.Is(err, storagetest.ErrDied) {
 			t.Fatalf("%v", err)
 		}
 	}
@@ -64,7 +65,7 @@ func TestSweep(t *testing.T) {
 		{0, nil, "listed 4 young 0 referenced 3 deleted 0 foreign 1"},
 	} {
 		s.Wait(step.wait)
-		r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, step.options))
+		r := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, step.options))
 		got := fmt.Sprintf("listed %d young %d referenced %d deleted %d foreign %d", r.Listed, r.Young, r.Referenced, r.Deleted, r.Foreign)
 		if got != step.want || r.Failed != 0 || r.Bytes != int64(r.Deleted*len(large("b"))) || r.Resume != "" {
 			t.Errorf("%s, want %s: %+v", got, step.want, r)
@@ -72,7 +73,7 @@ func TestSweep(t *testing.T) {
 	}
 	_, err = p.blobs.NewBlobClient(w.table+"/Photo/else").Delete(ctx, nil)
 	ok(t, err)
-	if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 3 {
+	if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 3 {
 		t.Error(found)
 	}
 }
@@ -81,7 +82,7 @@ func TestSweep(t *testing.T) {
 func TestSweepMisuse(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	free := largeentities.NewProperty[employee]("Photo", p.blobs, nil)
 	_, unattached := free.Sweep(t.Context(), nil)
 	_, negative := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Grace: -1})
@@ -117,11 +118,11 @@ func TestSweepLeavesUndated(t *testing.T) {
 		}
 	}
 	s.Wait(1000 * time.Hour)
-	if r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Listed != 4 || r.Undated != 4 || r.Deleted != 0 {
+	if r := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Listed != 4 || r.Undated != 4 || r.Deleted != 0 {
 		t.Errorf("%+v", r)
 	}
 	for id := range 2 {
-		if e := harness.Must[*employee](t)(p.repo.Get(ctx, at(id))); short(e.Photo) != "a74" {
+		if e := assert.Must[*employee](t)(p.repo.Get(ctx, at(id))); short(e.Photo) != "a74" {
 			t.Errorf("%d has %s", id, short(e.Photo))
 		}
 	}
@@ -134,7 +135,7 @@ func TestSweepUnreadable(t *testing.T) {
 	loseIntents(t, w, s, 2)
 	s.Wait(grace)
 	faulty, _ := s.Faulty(storagetest.On(storagetest.GetEntity, storagetest.Once(storagetest.Before500)))
-	r := harness.Must[largeentities.SweepReport](t)(harness.Must[*process](t)(w.start(faulty.WithRetries(0))).photo.Sweep(ctx, nil))
+	r := assert.Must[largeentities.SweepReport](t)(assert.Must[*process](t)(w.start(faulty.WithRetries(0))).photo.Sweep(ctx, nil))
 	if r.Failed != 2 || r.Deleted != 1 || r.Referenced != 1 || !errors.Is(r.LastFailure, tables.ErrUnavailable) {
 		t.Errorf("%+v", r)
 	}
@@ -149,15 +150,15 @@ func TestPoisonIsSwept(t *testing.T) {
 	e.Photo = large("c")
 	async := *w
 	async.async = true
-	a := harness.Must[*process](t)(async.start(s))
+	a := assert.Must[*process](t)(async.start(s))
 	ok(t, a.repo.Insert(ctx, e), a.repo.Delete(ctx, e))
 	faulty, _ := s.Faulty(storagetest.On(storagetest.DeleteBlob, storagetest.Always(storagetest.Before500)))
-	f := harness.Must[*process](t)(w.start(faulty))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(f.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+	f := assert.Must[*process](t)(w.start(faulty))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(f.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
 	_, err := worker.Drain(ctx)
 	ok(t, err)
 	s.Wait(2 * grace)
-	if r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 2 || r.Referenced != 1 {
+	if r := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 2 || r.Referenced != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -168,7 +169,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		ctx := t.Context()
 		w := (&world{async: true, outIndex: true}).open(t, s)
-		p := harness.Must[*process](t)(w.start(s))
+		p := assert.Must[*process](t)(w.start(s))
 		e := with(1)
 		e.Email, e.Photo = "jonesj", large("a")
 		ok(t, p.repo.Insert(ctx, e), drainNow(ctx, p))
@@ -177,7 +178,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 		_, err := eventual.QueueService(p.account).NewQueueClient(w.queue).ClearMessages(ctx, nil)
 		ok(t, err)
 		s.Wait(2 * grace)
-		if r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 1 || r.Referenced != 1 {
+		if r := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 1 || r.Referenced != 1 {
 			t.Errorf("%+v", r)
 		}
 		if v, err := p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
@@ -191,7 +192,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 		if v, err := p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("the stale copy after Repair: %v, %v", v, err)
 		}
-		if v := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jones"))); short(v.Photo) != "b74" {
+		if v := assert.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jones"))); short(v.Photo) != "b74" {
 			t.Errorf("the copy has %s", short(v.Photo))
 		}
 		_, err = w.check(ctx, s)
@@ -218,7 +219,7 @@ func TestSweepGoesOn(t *testing.T) {
 	s.Wait(grace)
 	paged := *s
 	paged.ClientOptions.PerCallPolicies = append(slices.Clip(paged.ClientOptions.PerCallPolicies), twoPerPage{})
-	p := harness.Must[*process](t)(w.start(&paged))
+	p := assert.Must[*process](t)(w.start(&paged))
 	listed, deleted, runs, token := 0, 0, 0, ""
 	for ; runs < 3 && (runs == 0 || token != ""); runs++ {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -246,12 +247,12 @@ func TestSweepOfOneOfTwoRepositories(t *testing.T) {
 		"where": {{Where: tables.Eq("Note", "first")}, {Where: tables.Eq("Note", "second")}},
 	} {
 		w := (&world{}).open(t, s)
-		account := harness.Must[*process](t)(w.start(s)).account
+		account := assert.Must[*process](t)(w.start(s)).account
 		open := func(name string, schema patterns.Schema[employee]) (*patterns.Repository[employee], *largeentities.Property[employee]) {
 			schema.Name, schema.Key = name, keyOf
 			photo := largeentities.NewProperty[employee]("Photo", blobstorage.Container(account, w.container), &largeentities.Options{Threshold: threshold})
-			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}))
-			return harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, photo)), photo
+			queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}))
+			return assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, photo)), photo
 		}
 		first, photo := open("first", schemas[0])
 		second, _ := open("second", schemas[1])
@@ -259,7 +260,7 @@ func TestSweepOfOneOfTwoRepositories(t *testing.T) {
 		mine.Photo, other.Photo, other.Note = large("m"), large("o"), "second"
 		ok(t, first.Insert(ctx, mine), second.Insert(ctx, other))
 		s.Wait(2 * grace)
-		report := harness.Must[largeentities.SweepReport](t)(photo.Sweep(ctx, nil))
+		report := assert.Must[largeentities.SweepReport](t)(photo.Sweep(ctx, nil))
 		if report.Referenced != 1 || report.Foreign != 1 || report.Deleted != 0 || report.Failed != 0 {
 			t.Errorf("%s: %+v", name, report)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -21,7 +22,7 @@ func swept(w world, before *employee, states []string, operate func(ctx context.
 		w := w
 		w.open(t, s)
 		if before != nil {
-			p, copied := harness.Must[*process](t)(w.start(s)), *before
+			p, copied := assert.Must[*process](t)(w.start(s)), *before
 			ok(t, p.repo.Insert(t.Context(), &copied), drainNow(t.Context(), p))
 		}
 		var said harness.Attempts

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -58,20 +59,20 @@ func TestDamage(t *testing.T) {
 		}, tables.ErrGarbled, tables.ErrConflict, true},
 	} {
 		w := (&world{options: largeentities.Options{BlockSize: 60}}).open(t, s)
-		p := harness.Must[*process](t)(w.start(s))
+		p := assert.Must[*process](t)(w.start(s))
 		e := with(1)
 		e.Photo = right
 		ok(t, p.repo.Insert(ctx, e))
 		f := with(2)
 		f.Video = largeentities.NewStreamBytes(right, nil)
 		ok(t, p.repo.Insert(ctx, f))
-		for blob := range harness.Must[map[string]string](t)(w.blobsIn(ctx, p)) {
+		for blob := range assert.Must[map[string]string](t)(w.blobsIn(ctx, p)) {
 			ok(t, c.damage(ctx, p.blobs.NewBlockBlobClient(blob)))
 		}
 		if _, err := p.repo.Get(ctx, at(1)); !errors.Is(err, c.load) || errors.Is(err, driver.ErrOutdated) {
 			t.Errorf("%s: Get says %v", name, err)
 		}
-		v := harness.Must[*employee](t)(p.repo.Get(ctx, at(2))).Video
+		v := assert.Must[*employee](t)(p.repo.Get(ctx, at(2))).Video
 		var whole, piecewise bytes.Buffer
 		_, err := v.Download(ctx, &piecewise, &largeentities.DownloadOptions{Concurrency: 3})
 		if !errors.Is(err, c.stream) || piecewise.Len() >= len(right) {
@@ -103,13 +104,13 @@ func TestDamage(t *testing.T) {
 func TestRanges(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{options: largeentities.Options{BlockSize: 40, Concurrency: 3}}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	data := []byte("The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy dog. Amen.")
 	for id, content := range [][]byte{data[:20], data} { // in the entity, and in a blob
 		e := with(id)
 		e.Video = largeentities.NewStreamBytes(content, nil)
 		ok(t, p.repo.Insert(ctx, e))
-		v := harness.Must[*employee](t)(p.repo.Get(ctx, at(id))).Video
+		v := assert.Must[*employee](t)(p.repo.Get(ctx, at(id))).Video
 		size := int64(len(content))
 		for _, c := range [][2]int64{{0, 0}, {0, 1}, {3, 5}, {0, size}, {size - 1, 1}, {size, 0}, {5, -1}, {size, -1}} {
 			want := content[c[0]:]
@@ -118,7 +119,7 @@ func TestRanges(t *testing.T) {
 			}
 			r, err := v.OpenRange(ctx, c[0], c[1])
 			ok(t, err)
-			if got := harness.Must[[]byte](t)(io.ReadAll(r)); !bytes.Equal(got, want) {
+			if got := assert.Must[[]byte](t)(io.ReadAll(r)); !bytes.Equal(got, want) {
 				t.Errorf("range %v of %d: %q", c, size, got)
 			}
 			ok(t, r.Close())
@@ -142,7 +143,7 @@ func TestRanges(t *testing.T) {
 func TestCutAnswers(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{options: largeentities.Options{BlockSize: 1 << 10}}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	data := bytes.Repeat([]byte("abcdefgh"), 1<<10)
 	e := with(1)
 	e.Photo, e.Video = data, largeentities.NewStreamBytes(data, nil)
@@ -160,7 +161,7 @@ func TestCutAnswers(t *testing.T) {
 				return err
 			},
 			"Download": func(p *process) error {
-				faulty := *harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
+				faulty := *assert.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 				var b bytes.Buffer
 				_, err := faulty.Video.Download(ctx, &b, &largeentities.DownloadOptions{Concurrency: 3})
 				content := b.Bytes()
@@ -175,7 +176,7 @@ func TestCutAnswers(t *testing.T) {
 				injector = storagetest.On(storagetest.GetBlob, storagetest.OnIndex(3, storagetest.Always(c.fault)))
 			}
 			faulty, met := s.Faulty(injector)
-			err := read(harness.Must[*process](t)(w.start(faulty)))
+			err := read(assert.Must[*process](t)(w.start(faulty)))
 			if (err == nil) != c.good || err != nil && !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("%s, %v: %v", name, c.fault, err)
 			}
@@ -199,17 +200,17 @@ type streamed struct {
 func TestLostPhoto(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e))
 	photo := largeentities.NewStream("Photo", func(e *streamed) *largeentities.Stream { return &e.Photo }, p.blobs, &largeentities.Options{Threshold: threshold})
-	repo := harness.Must[*patterns.Repository[streamed]](t)(patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[streamed]{Name: "streamed", Rows: compoundkey.Starting("empid"), Key: func(e *streamed) tables.Key { return keyOf(with(e.ID)) }}, photo))
-	got := harness.Must[*streamed](t)(repo.Get(ctx, at(1)))
-	if text := short(harness.Must[[]byte](t)(readAll(ctx, got.Photo))); text != "a74" {
+	repo := assert.Must[*patterns.Repository[streamed]](t)(patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[streamed]{Name: "streamed", Rows: compoundkey.Starting("empid"), Key: func(e *streamed) tables.Key { return keyOf(with(e.ID)) }}, photo))
+	got := assert.Must[*streamed](t)(repo.Get(ctx, at(1)))
+	if text := short(assert.Must[[]byte](t)(readAll(ctx, got.Photo))); text != "a74" {
 		t.Errorf("read as a Stream: %s", text)
 	}
-	for blob := range harness.Must[map[string]string](t)(w.blobsIn(ctx, p)) {
+	for blob := range assert.Must[map[string]string](t)(w.blobsIn(ctx, p)) {
 		_, err := p.blobs.NewBlobClient(blob).Delete(ctx, nil)
 		ok(t, err)
 	}
@@ -217,7 +218,7 @@ func TestLostPhoto(t *testing.T) {
 		t.Errorf("who reads it: %v", err)
 	}
 	ok(t, repo.DeleteUnconditional(ctx, at(1)))
-	if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
+	if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
 		t.Error(found)
 	}
 }

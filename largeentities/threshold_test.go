@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -18,10 +19,10 @@ import (
 // and a string of more than 32,768 UTF-16 units, which no property can hold, leaves it in any case.
 func TestThreshold(t *testing.T) {
 	w := (&world{}).open(t, storagetest.Open(t))
-	p := harness.Must[*process](t)(w.start(storagetest.Open(t)))
+	p := assert.Must[*process](t)(w.start(storagetest.Open(t)))
 	open := func(name string, options *largeentities.Options) *patterns.Repository[employee] {
 		video := largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, p.blobs, options)
-		return harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
+		return assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
 			patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")},
 			largeentities.NewProperty[employee]("Photo", p.blobs, options), largeentities.NewProperty[employee]("CV", p.blobs, options), video))
 	}
@@ -48,11 +49,11 @@ func TestThreshold(t *testing.T) {
 	} {
 		e := with(1)
 		e.Photo, e.CV = make([]byte, c.photo), c.cv
-		if x := harness.Must[*patterns.Explanation](t)(c.repo.Explain(t.Context(), driver.ChangeInsert, e)); len(x.Outside) != c.inBlobs {
+		if x := assert.Must[*patterns.Explanation](t)(c.repo.Explain(t.Context(), driver.ChangeInsert, e)); len(x.Outside) != c.inBlobs {
 			t.Errorf("%s: %d values are in blobs, want %d", c.name, len(x.Outside), c.inBlobs)
 		}
 	}
-	page := string(harness.Must[[]byte](t)(os.ReadFile("../docs/reference/largeentities.md")))
+	page := string(assert.Must[[]byte](t)(os.ReadFile("../docs/reference/largeentities.md")))
 	for _, want := range []string{"`Threshold` (default 32 KiB, at most 64 KiB)", "32,768 UTF-16 units"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)

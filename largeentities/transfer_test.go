@@ -13,7 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -75,7 +75,7 @@ const heapLimit = 16 << 20
 // transferWorld has a Stream property with the options that are standard.
 func transferWorld(t testing.TB, s *storagetest.Service) *process {
 	w := (&world{options: largeentities.Options{Threshold: 32 << 10}}).open(t, s)
-	return harness.Must[*process](t)(w.start(s))
+	return assert.Must[*process](t)(w.start(s))
 }
 
 // TestTransfer: a value goes up and comes down with the right bytes; on a service in another process, in little memory.
@@ -92,7 +92,7 @@ func TestTransfer(t *testing.T) {
 	source := newNoise(size)
 	e.Video = largeentities.NewStreamReader(source, &largeentities.StreamOptions{Progress: func(n int64) { sent = n }})
 	up := heapGrowth(func() { ok(t, p.repo.Insert(ctx, e)) })
-	got := harness.Must[*employee](t)(p.repo.Get(ctx, at(1))).Video
+	got := assert.Must[*employee](t)(p.repo.Get(ctx, at(1))).Video
 	want := sha256.New()
 	_, err := io.Copy(want, newNoise(size))
 	ok(t, err)
@@ -121,7 +121,7 @@ func BenchmarkTransfer(b *testing.B) {
 	}
 	ctx := context.Background()
 	// In memory, Azurite holds half a gigabyte.
-	server := harness.Must[*storagetest.AzuriteServer](b)(storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Location: b.TempDir()}))
+	server := assert.Must[*storagetest.AzuriteServer](b)(storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Location: b.TempDir()}))
 	defer func() { ok(b, server.Stop()) }()
 	p := transferWorld(b, server.Service())
 	bare := p.blobs.NewBlockBlobClient("bare")
@@ -153,7 +153,7 @@ func BenchmarkTransfer(b *testing.B) {
 		e := with(1)
 		e.Video = largeentities.NewStreamReader(newNoise(size), nil)
 		growth[0] = max(growth[0], heapGrowth(func() { timed(&ours[0], func() error { return p.repo.Insert(ctx, e) }) }))
-		got := harness.Must[*employee](b)(p.repo.Get(ctx, at(1))).Video
+		got := assert.Must[*employee](b)(p.repo.Get(ctx, at(1))).Video
 		growth[1] = max(growth[1], heapGrowth(func() {
 			timed(&ours[1], func() error {
 				_, err := got.Download(ctx, io.Discard, nil)
@@ -173,7 +173,7 @@ func BenchmarkTransfer(b *testing.B) {
 func TestShortStream(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	short := []byte("a short text")
 	for id, video := range []largeentities.Stream{
 		largeentities.NewStreamBytes(short, nil),
@@ -189,7 +189,7 @@ func TestShortStream(t *testing.T) {
 		}
 		e.Note = "again"
 		ok(t, p.repo.Replace(ctx, e))
-		stored := harness.Must[*employee](t)(p.repo.Get(ctx, at(id)))
+		stored := assert.Must[*employee](t)(p.repo.Get(ctx, at(id)))
 		if got, err := readAll(ctx, stored.Video); err != nil || !bytes.Equal(got, short) {
 			t.Errorf("%d: stored is %q, %v", id, got, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -21,7 +21,7 @@ func TestValuesComeBack(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	const block = 2 * tables.MaxBinarySize
 	w := (&world{options: largeentities.Options{BlockSize: block}}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	for id, size := range []int{0, 1, threshold, threshold + 1, tables.MaxBinarySize, tables.MaxBinarySize + 1, block, 2*block + 7} {
 		for form, data := range map[string][]byte{"zero": make([]byte, size), "text": bytes.Repeat([]byte("x"), size)} {
 			e := with(id)
@@ -33,8 +33,8 @@ func TestValuesComeBack(t *testing.T) {
 				e.Video = largeentities.NewStreamReader(bytes.NewReader(data), &largeentities.StreamOptions{ContentType: "video/mp4", Length: int64(size)})
 			}
 			ok(t, p.repo.Insert(ctx, e))
-			got := harness.Must[*employee](t)(p.repo.Get(ctx, keyOf(e)))
-			video := harness.Must[[]byte](t)(readAll(ctx, got.Video))
+			got := assert.Must[*employee](t)(p.repo.Get(ctx, keyOf(e)))
+			video := assert.Must[[]byte](t)(readAll(ctx, got.Video))
 			if !bytes.Equal(got.Photo, data) || got.CV != e.CV || !bytes.Equal(video, data) {
 				t.Errorf("%d bytes come back as %d, %d of %d, and %d", size, len(got.Photo), len(got.CV), len(e.CV), len(video))
 			}
@@ -55,23 +55,23 @@ func TestValuesComeBack(t *testing.T) {
 func TestNilAndEmpty(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo, e.Video = large("a"), largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, p.repo.Insert(ctx, e))
 	e.Photo, e.Video = nil, largeentities.Stream{}
 	ok(t, p.repo.Replace(ctx, e))
-	got := harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
+	got := assert.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	if got.Photo != nil || !got.Video.IsZero() {
 		t.Errorf("%v and %v come back", got.Photo, got.Video)
 	}
 	e.Photo, e.Video = []byte{}, largeentities.NewStreamBytes(nil, nil)
 	ok(t, p.repo.Replace(ctx, e))
-	got = harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
+	got = assert.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	if got.Photo == nil || got.Video.IsZero() || got.Video.Length() != 0 {
 		t.Errorf("%v and %v come back", got.Photo, got.Video)
 	}
-	if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 1 {
+	if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 1 {
 		t.Error(found)
 	}
 }
@@ -80,7 +80,7 @@ func TestNilAndEmpty(t *testing.T) {
 func TestStreamSources(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	opened := 0
 	again := largeentities.NewStreamFunc(func() (io.ReadCloser, error) {
 		opened++
@@ -104,8 +104,8 @@ func TestStreamSources(t *testing.T) {
 			t.Errorf("%s after a refusal: %v", name, err)
 		}
 		if err == nil {
-			got := harness.Must[*employee](t)(p.repo.Get(ctx, at(2)))
-			if text := short(harness.Must[[]byte](t)(readAll(ctx, got.Video))); text != c.text {
+			got := assert.Must[*employee](t)(p.repo.Get(ctx, at(2)))
+			if text := short(assert.Must[[]byte](t)(readAll(ctx, got.Video))); text != c.text {
 				t.Errorf("%s comes back as %s", name, text)
 			}
 		}
@@ -122,7 +122,7 @@ func TestStreamSources(t *testing.T) {
 func TestBadSources(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	broken := errors.New("the disk is on fire")
 	cut := func() io.Reader {
 		return io.MultiReader(bytes.NewReader(large("a")), errorReader{io.ErrUnexpectedEOF})
@@ -152,7 +152,7 @@ func TestBadSources(t *testing.T) {
 		}
 	}
 	ok(t, drainNow(ctx, p))
-	if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
+	if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 0 {
 		t.Error(found)
 	}
 }
@@ -166,11 +166,11 @@ func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 func TestCopies(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Video = largeentities.NewStreamReader(bytes.NewReader(large("v")), nil)
 	ok(t, p.repo.Insert(ctx, e))
-	copied := *harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
+	copied := *assert.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	copied.ID, copied.Meta = 2, tables.Meta{}
 	ok(t, p.repo.Insert(ctx, &copied))
 	// Also what was written just now, whose reader is used up.
@@ -179,7 +179,7 @@ func TestCopies(t *testing.T) {
 	ok(t, p.repo.Insert(ctx, &third))
 	ok(t, p.repo.Delete(ctx, e))
 	for _, id := range []int{2, 3} {
-		if text := short(harness.Must[[]byte](t)(readAll(ctx, harness.Must[*employee](t)(p.repo.Get(ctx, at(id))).Video))); text != "v74" {
+		if text := short(assert.Must[[]byte](t)(readAll(ctx, assert.Must[*employee](t)(p.repo.Get(ctx, at(id))).Video))); text != "v74" {
 			t.Errorf("employee %d has %s", id, text)
 		}
 	}
@@ -188,7 +188,7 @@ func TestCopies(t *testing.T) {
 	if err := p.repo.Insert(ctx, e); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("an entity whose blob has gone: %v", err)
 	}
-	found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
+	found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s))
 	if len(found) != 2 {
 		t.Error(found)
 	}
@@ -201,7 +201,7 @@ func TestProjection(t *testing.T) {
 	w := (&world{}).open(t, s)
 	requests := &storagetest.RequestCounter{}
 	counted, _ := s.Faulty(requests)
-	p := harness.Must[*process](t)(w.start(counted))
+	p := assert.Must[*process](t)(w.start(counted))
 	e := with(1)
 	e.Photo, e.Video = large("a"), largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, p.repo.Insert(ctx, e))
@@ -211,7 +211,7 @@ func TestProjection(t *testing.T) {
 		if _, err := got.Video.Open(ctx); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("without its container: %v", err)
 		}
-		if text := short(harness.Must[[]byte](t)(readAll(ctx, *p.video.Of(got)))); text != "v74" || got.Photo != nil {
+		if text := short(assert.Must[[]byte](t)(readAll(ctx, *p.video.Of(got)))); text != "v74" || got.Photo != nil {
 			t.Errorf("%s and %v", text, got.Photo)
 		}
 		got.Note = "merged"
@@ -220,7 +220,7 @@ func TestProjection(t *testing.T) {
 	if n := requests.CountOf(storagetest.GetBlob); n != 2 { // of the Stream, and of the photo as Merge reads the whole
 		t.Errorf("%d blobs were read", n)
 	}
-	if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != "merged photo=a74 cv= video=v74" {
+	if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != "merged photo=a74 cv= video=v74" {
 		t.Error(found)
 	}
 	if err := func() error {
@@ -239,10 +239,10 @@ func TestExplainWritesNothing(t *testing.T) {
 	w := (&world{}).open(t, s)
 	requests := &storagetest.RequestCounter{}
 	counted, _ := s.Faulty(requests)
-	p := harness.Must[*process](t)(w.start(counted))
+	p := assert.Must[*process](t)(w.start(counted))
 	e := with(1)
 	e.Photo, e.Video = large("a"), largeentities.NewStreamReader(bytes.NewReader(large("v")), nil)
-	x := harness.Must[*patterns.Explanation](t)(p.repo.Explain(ctx, driver.ChangeInsert, e))
+	x := assert.Must[*patterns.Explanation](t)(p.repo.Explain(ctx, driver.ChangeInsert, e))
 	if len(x.Outside) != 2 {
 		t.Errorf("%v", x)
 	}
@@ -255,7 +255,7 @@ func TestExplainWritesNothing(t *testing.T) {
 	}
 	e.Note = "first"
 	ok(t, p.repo.Insert(ctx, e)) // the reader is still whole
-	if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
+	if found := assert.Must[map[tables.Key]string](t)(w.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
 		t.Error(found)
 	}
 }
@@ -264,13 +264,13 @@ func TestExplainWritesNothing(t *testing.T) {
 func TestMaxValue(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e))
 	bounded := *w
 	bounded.options.MaxValue = threshold
-	b := harness.Must[*process](t)(bounded.start(s))
+	b := assert.Must[*process](t)(bounded.start(s))
 	_, err := b.repo.Get(ctx, at(1))
 	e.ID, e.Meta = 2, tables.Meta{}
 	for _, err := range []error{err, b.repo.Insert(ctx, e)} {

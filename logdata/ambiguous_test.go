@@ -26,19 +26,19 @@ func TestLostAnswers(t *testing.T) {
 					faulty, _ := s.WithRetries(0).Faulty(down)
 					l := newLog(t, faulty, nil)
 					w := newWriter(t, l, o)
-					harness.Check(t, w.Write(t.Context(), record(noon(), "before")), w.Flush(t.Context()))
+					assert.Check(t, w.Write(t.Context(), record(noon(), "before")), w.Flush(t.Context()))
 					down.Set(true)
 					err := w.Write(t.Context(), record(noon().Add(1), "during"))
 					if o != nil {
-						harness.Check(t, err)
+						assert.Check(t, err)
 						err = w.Flush(t.Context())
 					}
 					down.Set(false)
 					if want := times == 100; want != errors.Is(err, tables.ErrUnknownOutcome) || !want && err != nil {
 						t.Errorf("the answer is %v", err)
 					}
-					harness.Check(t, w.Flush(t.Context()))
-					harness.Check(t, w.Write(t.Context(), record(noon().Add(2), "after")), w.Close(t.Context()))
+					assert.Check(t, w.Flush(t.Context()))
+					assert.Check(t, w.Write(t.Context(), record(noon().Add(2), "after")), w.Close(t.Context()))
 					wantTexts(t, readDay(t, l), []string{"before", "during", "after"})
 					if blobs := blobsOf(t, l); len(blobs) != 1 || !blobs[0].Final || blobs[0].Records != 3 {
 						t.Errorf("blobs %+v", blobs)
@@ -57,7 +57,7 @@ func TestRefusedBehindAnUnknownAppend(t *testing.T) {
 	faulty, _ := s.WithRetries(0).Faulty(down)
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, nil)
-	harness.Check(t, w.Write(t.Context(), record(noon(), "first")))
+	assert.Check(t, w.Write(t.Context(), record(noon(), "first")))
 	down.Set(true)
 	harness.WantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
 	err := w.Write(t.Context(), record(noon().Add(2), "refused"))
@@ -68,7 +68,7 @@ func TestRefusedBehindAnUnknownAppend(t *testing.T) {
 	harness.WantKind(t, w.Flush(t.Context()), tables.ErrUnknownOutcome)
 	harness.WantKind(t, w.Close(t.Context()), tables.ErrUnknownOutcome)
 	down.Set(false)
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"first", "unknown"})
 	if stats := w.Stats(); stats.Records != 0 || stats.Bytes != 0 || stats.Failures != 4 || stats.LastError == nil {
 		t.Errorf("stats %+v", stats)
@@ -102,7 +102,7 @@ func TestContextEndsOnTheWay(t *testing.T) {
 		t.Errorf("the one on its way: %v", err)
 	}
 	goOn <- true
-	harness.Check(t, w.Flush(t.Context()))
+	assert.Check(t, w.Flush(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"sent"})
 }
 
@@ -112,12 +112,12 @@ func TestConflictOnABlobNumber(t *testing.T) {
 	for _, fault := range []storagetest.Mode{0, storagetest.LostAnswer, storagetest.Applied500, storagetest.Before500} {
 		t.Run(fault.String(), func(t *testing.T) {
 			name := newContainer(t, s)
-			l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
+			l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
 			concurrent := newWriter(t, l, nil)
-			harness.Check(t, concurrent.Write(t.Context(), record(noon(), "concurrent writer")))
+			assert.Check(t, concurrent.Write(t.Context(), record(noon(), "concurrent writer")))
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.PutBlob, storagetest.Times(2, fault)))
-			w := newWriter(t, harness.Must[*logdata.Log](t)(openLog(faulty, name, nil)), nil)
-			harness.Check(t, w.Write(t.Context(), record(noon().Add(1), "w")), concurrent.Write(t.Context(), record(noon().Add(2), "concurrent writer")))
+			w := newWriter(t, assert.Must[*logdata.Log](t)(openLog(faulty, name, nil)), nil)
+			assert.Check(t, w.Write(t.Context(), record(noon().Add(1), "w")), concurrent.Write(t.Context(), record(noon().Add(2), "concurrent writer")))
 			wantTexts(t, readDay(t, l), []string{"concurrent writer", "w", "concurrent writer"})
 			if blobs := blobsOf(t, l); len(blobs) != 2 {
 				t.Errorf("blobs %v", names(blobs))
@@ -130,7 +130,7 @@ func TestConflictOnABlobNumber(t *testing.T) {
 		l := newLog(t, s, nil)
 		lost := newLog(t, faulty, nil)
 		w := newWriter(t, lost, nil)
-		harness.Check(t, w.Write(t.Context(), record(noon(), "x")), newWriter(t, l, nil).Write(t.Context(), record(noon(), "x")))
+		assert.Check(t, w.Write(t.Context(), record(noon(), "x")), newWriter(t, l, nil).Write(t.Context(), record(noon(), "x")))
 		assert.Slices(t, names(blobsOf(t, lost)), []string{"web/2026/11/20/1200/000001.log"}, "after %v", fault)
 	}
 }
@@ -148,9 +148,9 @@ func TestBlobsThatTakeNoMore(t *testing.T) {
 				faulty, _ := s.WithRetries(0).Faulty(down)
 				l := newLog(t, faulty, nil)
 				w := newWriter(t, l, nil)
-				harness.Check(t, w.Write(t.Context(), record(noon(), "one")))
+				assert.Check(t, w.Write(t.Context(), record(noon(), "one")))
 				down.Set(true)
-				harness.Check(t, w.Write(t.Context(), record(noon().Add(1), "two")), w.Write(t.Context(), record(noon().Add(2), "three")), w.Close(t.Context()))
+				assert.Check(t, w.Write(t.Context(), record(noon().Add(1), "two")), w.Write(t.Context(), record(noon().Add(2), "three")), w.Close(t.Context()))
 				wantTexts(t, readDay(t, l), []string{"one", "two", "three"})
 				want := 2
 				if first == storagetest.LostAnswer {
@@ -169,7 +169,7 @@ func TestBlobsThatTakeNoMore(t *testing.T) {
 func TestFullBlobs(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	name := newContainer(t, s)
-	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
+	l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
 	w := newWriter(t, l, nil)
 	n := 50_002
 	if harness.Shortened() {
@@ -177,9 +177,9 @@ func TestFullBlobs(t *testing.T) {
 		t.Log("10 appends only, because of -short or -race")
 	}
 	for range n {
-		harness.Check(t, w.Write(t.Context(), record(noon(), "")))
+		assert.Check(t, w.Write(t.Context(), record(noon(), "")))
 	}
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	blobs, records := blobsOf(t, l), int64(0)
 	for _, b := range blobs {
 		records += b.Records

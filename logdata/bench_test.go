@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/appendblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -48,7 +48,7 @@ func benchWriter(b *testing.B, o *logdata.WriterOptions, goroutines, records int
 	requests := 0
 	for b.Loop() {
 		l := newLog(b, faulty, nil)
-		w := harness.Must[*logdata.Writer](b)(l.NewWriter(o))
+		w := assert.Must[*logdata.Writer](b)(l.NewWriter(o))
 		counter.Reset()
 		ours += spread(b, goroutines, records, func() error {
 			return w.Write(b.Context(), logdata.Record{Data: []byte(benchText)})
@@ -68,9 +68,9 @@ func benchWriter(b *testing.B, o *logdata.WriterOptions, goroutines, records int
 
 // benchAppends appends records to one blob.
 func benchAppends(b *testing.B, s *storagetest.Service, records int) time.Duration {
-	c := harness.Must[*container.Client](b)(containerOf(s, newContainer(b, s)))
+	c := assert.Must[*container.Client](b)(containerOf(s, newContainer(b, s)))
 	log := c.NewAppendBlobClient("log")
-	harness.Must[appendblob.CreateResponse](b)(log.Create(b.Context(), nil))
+	assert.Must[appendblob.CreateResponse](b)(log.Create(b.Context(), nil))
 	return spread(b, 1, records, func() error {
 		_, err := log.AppendBlock(b.Context(), streaming.NopCloser(strings.NewReader(benchText+"\n")), nil)
 		return err
@@ -79,9 +79,9 @@ func benchAppends(b *testing.B, s *storagetest.Service, records int) time.Durati
 
 // benchRows inserts a row for each record into one partition of an hour, as the guide's anti-pattern does.
 func benchRows(b *testing.B, s *storagetest.Service, goroutines, rows int) time.Duration {
-	account := harness.Must[*tables.Account](b)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := assert.Must[*tables.Account](b)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	table := account.TableService().NewClient(s.TableName(b))
-	harness.Must[aztables.CreateTableResponse](b)(table.CreateTable(b.Context(), nil))
+	assert.Must[aztables.CreateTableResponse](b)(table.CreateTable(b.Context(), nil))
 	var mu sync.Mutex
 	n := 0
 	return spread(b, goroutines, rows, func() error {
@@ -109,7 +109,7 @@ func spread(b *testing.B, goroutines, n int, do, end func() error) time.Duration
 		})
 	}
 	all.Wait()
-	harness.Check(b, end())
+	assert.Check(b, end())
 	return time.Since(began)
 }
 
@@ -119,13 +119,13 @@ func BenchmarkQuery(b *testing.B) {
 	w := newWriter(b, l, &logdata.WriterOptions{Buffered: true, BlobBytes: 2 << 20})
 	const records = 100_000
 	for i := range records {
-		harness.Check(b, w.Write(b.Context(), logdata.Record{Time: noon().Add(time.Duration(i) * 6 * time.Millisecond), Data: []byte(benchText)}))
+		assert.Check(b, w.Write(b.Context(), logdata.Record{Time: noon().Add(time.Duration(i) * 6 * time.Millisecond), Data: []byte(benchText)}))
 	}
-	harness.Check(b, w.Close(b.Context()))
+	assert.Check(b, w.Close(b.Context()))
 	for b.Loop() {
 		n := 0
 		for _, err := range l.Query(b.Context(), noon(), noon().Add(10*time.Minute), nil) {
-			harness.Check(b, err)
+			assert.Check(b, err)
 			n++
 		}
 		if n != records {
@@ -141,9 +141,9 @@ func TestBytesOfARecord(t *testing.T) {
 	w := newWriter(t, l, &logdata.WriterOptions{Buffered: true})
 	const n = 100
 	for range n {
-		harness.Check(t, w.Write(t.Context(), record(noon(), benchText)))
+		assert.Check(t, w.Write(t.Context(), record(noon(), benchText)))
 	}
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	stored := blobsOf(t, l)[0].Size / n
 	row := 4 + 2*(len("2026112012")+len("20261120120000_000000001")) + 8 + 2*len("Message") + 4 + 2*len(benchText)
 	if overhead := stored - int64(len(benchText)); overhead != 46 || row < 300 {

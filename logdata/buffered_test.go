@@ -32,7 +32,7 @@ func TestIntervalBoundsTheLoss(t *testing.T) {
 		const interval = 3 * time.Second
 		w := newWriter(t, l, &logdata.WriterOptions{Buffered: true, Interval: interval})
 		for i := range 3 { // one a second
-			harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), fmt.Sprint(i))))
+			assert.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), fmt.Sprint(i))))
 			time.Sleep(time.Second - 1)
 			synctest.Wait()
 			assert.Len(t, readDay(t, l), 0, "before its interval is over")
@@ -42,7 +42,7 @@ func TestIntervalBoundsTheLoss(t *testing.T) {
 		if got := readDay(t, l); len(got) != 3 { // the first one's interval is over, and takes all with it
 			t.Errorf("after %v: %q", interval, got)
 		}
-		harness.Check(t, w.Write(t.Context(), record(noon().Add(5), "5")))
+		assert.Check(t, w.Write(t.Context(), record(noon().Add(5), "5")))
 		time.Sleep(interval - 1)
 		synctest.Wait()
 		assert.Len(t, readDay(t, l), 3, "before its interval is over")
@@ -65,7 +65,7 @@ func TestBufferBoundsTheLoss(t *testing.T) {
 				o.Buffered, o.Interval = true, time.Hour
 				w := newWriter(t, l, &o)
 				for i := range 5 {
-					harness.Check(t, w.Write(t.Context(), record(noon(), fmt.Sprintf("%010d", i))))
+					assert.Check(t, w.Write(t.Context(), record(noon(), fmt.Sprintf("%010d", i))))
 				}
 				synctest.Wait()
 				assert.Equal(t, len(readDay(t, l)), 5, "half of the buffer: records are stored")
@@ -104,15 +104,15 @@ func TestErrorsInTheBackground(t *testing.T) {
 	bubble(t, func(t *testing.T, l *logdata.Log, down *storagetest.Toggle) {
 		w := newWriter(t, l, &logdata.WriterOptions{Buffered: true})
 		down.Set(true)
-		harness.Check(t, w.Write(t.Context(), record(noon(), "kept")))
+		assert.Check(t, w.Write(t.Context(), record(noon(), "kept")))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		assert.ErrorContains(t, w.Write(t.Context(), record(noon().Add(1), "refused")), "connection refused", "the next Write")
-		harness.Check(t, w.Write(t.Context(), record(noon().Add(2), "accepted")))
+		assert.Check(t, w.Write(t.Context(), record(noon().Add(2), "accepted")))
 		assert.Error(t, w.Flush(t.Context()), "Flush has no error")
 		assert.Error(t, w.Close(t.Context()), "Close has no error")
 		down.Set(false)
-		harness.Check(t, w.Close(t.Context()))
+		assert.Check(t, w.Close(t.Context()))
 		wantTexts(t, readDay(t, l), []string{"kept", "accepted"})
 	})
 }
@@ -122,16 +122,16 @@ func TestMadeGood(t *testing.T) {
 	bubble(t, func(t *testing.T, l *logdata.Log, down *storagetest.Toggle) {
 		w := newWriter(t, l, &logdata.WriterOptions{Buffered: true})
 		down.Set(true)
-		harness.Check(t, w.Write(t.Context(), record(noon(), "kept")))
+		assert.Check(t, w.Write(t.Context(), record(noon(), "kept")))
 		time.Sleep(1100 * time.Millisecond)
 		down.Set(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		harness.Check(t, w.Write(t.Context(), record(noon().Add(1), "next")))
+		assert.Check(t, w.Write(t.Context(), record(noon().Add(1), "next")))
 		if stats := w.Stats(); stats.Failures != 1 || stats.LastError == nil || stats.Records != 1 {
 			t.Errorf("stats %+v", stats)
 		}
-		harness.Check(t, w.Close(t.Context()))
+		assert.Check(t, w.Close(t.Context()))
 		wantTexts(t, readDay(t, l), []string{"kept", "next"})
 	})
 }
@@ -161,11 +161,11 @@ func TestCloseThatFails(t *testing.T) {
 	faulty, _ := s.WithRetries(0).Faulty(down)
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, &logdata.WriterOptions{BlobAppends: 1})
-	harness.Check(t, w.Write(t.Context(), record(noon(), "1")), w.Write(t.Context(), record(noon().Add(1), "2"))) // a blob that cannot be made final is no error of theirs
+	assert.Check(t, w.Write(t.Context(), record(noon(), "1")), w.Write(t.Context(), record(noon().Add(1), "2"))) // a blob that cannot be made final is no error of theirs
 	harness.WantKind(t, w.Close(t.Context()), tables.ErrUnavailable)
 	wantTexts(t, readDay(t, l), []string{"1", "2"})
 	down.Set(false)
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	for _, b := range blobsOf(t, l) {
 		if !b.Final {
 			t.Errorf("blob %+v", b)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -35,7 +36,7 @@ func TestBlobThatCannotBeLookedInto(t *testing.T) {
 				faulty, _ := s.WithRetries(0).Faulty(storagetest.First(lost, blind, then))
 				l := newLog(t, faulty, nil)
 				w := newWriter(t, l, nil)
-				harness.Check(t, w.Write(t.Context(), record(noon(), "one")))
+				assert.Check(t, w.Write(t.Context(), record(noon(), "one")))
 				lost.Set(true)
 				blind.Set(true)
 				then.Set(true)
@@ -46,7 +47,7 @@ func TestBlobThatCannotBeLookedInto(t *testing.T) {
 				harness.WantKind(t, w.Flush(t.Context()), tables.ErrUnknownOutcome)
 				then.Set(false)
 				blind.Set(false)
-				harness.Check(t, w.Flush(t.Context()))
+				assert.Check(t, w.Flush(t.Context()))
 				wantTexts(t, readDay(t, l), []string{"one", "two"})
 			})
 		}
@@ -61,10 +62,10 @@ func TestManyPeriodsAtOnce(t *testing.T) {
 	var want []string
 	for _, minutes := range []int{50, 40, 30, 20, 10, 0, 1, 41, 59, 20, 9} {
 		at := noon().Add(time.Duration(minutes)*time.Minute + time.Duration(len(want)))
-		harness.Check(t, w.Write(t.Context(), record(at, at.Format("15:04.000000000"))))
+		assert.Check(t, w.Write(t.Context(), record(at, at.Format("15:04.000000000"))))
 		want = append(want, at.Format("15:04.000000000"))
 	}
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	slices.Sort(want)
 	wantTexts(t, readDay(t, l), want)
 	for _, b := range blobsOf(t, l) {
@@ -79,10 +80,10 @@ func TestTheFirstAndTheLastTime(t *testing.T) {
 	l := newLog(t, storagetest.Open(t), &logdata.Options{Period: time.Hour})
 	w := newWriter(t, l, nil)
 	first, last := time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
-	harness.Check(t, w.Write(t.Context(), record(last, "last")), w.Write(t.Context(), record(first, "first")))
+	assert.Check(t, w.Write(t.Context(), record(last, "last")), w.Write(t.Context(), record(first, "first")))
 	for _, finished := range []bool{false, true} {
 		if finished {
-			harness.Check(t, w.Close(t.Context()))
+			assert.Check(t, w.Close(t.Context()))
 		}
 		for _, c := range []struct {
 			from, to time.Time
@@ -94,7 +95,7 @@ func TestTheFirstAndTheLastTime(t *testing.T) {
 			{last, time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC), []string{"last"}},
 			{first.Add(1), last, nil},
 		} {
-			wantTexts(t, harness.Must[[]string](t)(read(t.Context(), l, c.from, c.to)), c.want)
+			wantTexts(t, assert.Must[[]string](t)(read(t.Context(), l, c.from, c.to)), c.want)
 		}
 	}
 	for range l.Blobs(t.Context(), first, last) {
@@ -110,7 +111,7 @@ func TestCloseUnderLoad(t *testing.T) {
 	for name, o := range modes() {
 		t.Run(name, func(t *testing.T) {
 			l := newLog(t, storagetest.Open(t), nil)
-			w := harness.Must[*logdata.Writer](t)(l.NewWriter(o))
+			w := assert.Must[*logdata.Writer](t)(l.NewWriter(o))
 			var all sync.WaitGroup
 			var mu sync.Mutex
 			var want []string
@@ -141,16 +142,16 @@ func TestCloseUnderLoad(t *testing.T) {
 			for range cap(errs) {
 				go func() { errs <- w.Close(t.Context()) }()
 			}
-			harness.Check(t, <-errs, <-errs, <-errs)
+			assert.Check(t, <-errs, <-errs, <-errs)
 			all.Wait()
-			harness.Check(t, w.Flush(t.Context()), w.Close(t.Context()))
+			assert.Check(t, w.Flush(t.Context()), w.Close(t.Context()))
 			got := readDay(t, l)
 			slices.Sort(got)
 			slices.Sort(want)
 			wantTexts(t, got, want)
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
-			harness.Check(t, w.Close(ended))
+			assert.Check(t, w.Close(ended))
 			harness.WantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrWiring)
 		})
 	}
@@ -172,7 +173,7 @@ func TestRecordsOfEverySize(t *testing.T) {
 				}
 				harness.WantKind(t, err, tables.ErrTooLarge)
 			}
-			harness.Check(t, w.Write(t.Context(), logdata.Record{Time: noon(), Data: nil}), w.Write(t.Context(), record(noon().Add(1), mark)))
+			assert.Check(t, w.Write(t.Context(), logdata.Record{Time: noon(), Data: nil}), w.Write(t.Context(), record(noon().Add(1), mark)))
 			const rest = 47 // mark, time, length, checksum, spaces and line feed
 			if want := map[string]int{"plain": block - rest, "marks": (block - rest) / 2, "escapes": (block - rest) / 2}[name]; largest != want {
 				t.Errorf("the largest has %d bytes, want %d", largest, want)
@@ -192,20 +193,20 @@ func TestBlobOfAnotherWriterUnderTheName(t *testing.T) {
 			loses := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Once(storagetest.LostAnswer)))
 			loses.Set(lost)
 			faulty, _ := s.WithRetries(0).Faulty(loses)
-			first := harness.Must[*logdata.Writer](t)(harness.Must[*logdata.Log](t)(openLog(faulty, name, nil)).NewWriter(nil))
-			harness.Check(t, first.Write(t.Context(), record(noon(), "was")))
-			l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
+			first := assert.Must[*logdata.Writer](t)(assert.Must[*logdata.Log](t)(openLog(faulty, name, nil)).NewWriter(nil))
+			assert.Check(t, first.Write(t.Context(), record(noon(), "was")))
+			l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
 			blobs := blobsOf(t, l)
-			_, err := harness.Must[*container.Client](t)(containerOf(s, name)).NewBlobClient(blobs[0].Name).Delete(t.Context(), nil)
-			harness.Check(t, err)
+			_, err := assert.Must[*container.Client](t)(containerOf(s, name)).NewBlobClient(blobs[0].Name).Delete(t.Context(), nil)
+			assert.Check(t, err)
 			second := newWriter(t, l, nil)
-			harness.Check(t, second.Write(t.Context(), record(noon().Add(time.Minute), "one")))
+			assert.Check(t, second.Write(t.Context(), record(noon().Add(time.Minute), "one")))
 			if again := blobsOf(t, l); len(again) != 1 || again[0].Name != blobs[0].Name {
 				t.Fatalf("blobs %v: the test shows nothing", names(again))
 			}
-			harness.Check(t, first.Write(t.Context(), record(noon().Add(2*time.Minute), "own"))) // for a position at which that blob ends, too
-			harness.Check(t, first.Close(t.Context()), second.Write(t.Context(), record(noon().Add(5*time.Minute), "two")))
-			wantTexts(t, harness.Must[[]string](t)(read(t.Context(), l, noon().Add(time.Second), noon().Add(time.Hour))), []string{"one", "own", "two"})
+			assert.Check(t, first.Write(t.Context(), record(noon().Add(2*time.Minute), "own"))) // for a position at which that blob ends, too
+			assert.Check(t, first.Close(t.Context()), second.Write(t.Context(), record(noon().Add(5*time.Minute), "two")))
+			wantTexts(t, assert.Must[[]string](t)(read(t.Context(), l, noon().Add(time.Second), noon().Add(time.Hour))), []string{"one", "own", "two"})
 			if again := blobsOf(t, l); len(again) != 2 {
 				t.Errorf("blobs %v", names(again))
 			}

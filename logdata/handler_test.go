@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -23,7 +22,7 @@ import (
 // readAll returns the texts of all times, in the order in which they were written.
 func readAll(t testing.TB, l *logdata.Log) []string {
 	t.Helper()
-	return harness.Must[[]string](t)(read(t.Context(), l, time.Time{}, time.Now().Add(24*time.Hour)))
+	return assert.Must[[]string](t)(read(t.Context(), l, time.Time{}, time.Now().Add(24*time.Hour)))
 }
 
 // TestHandler holds the handler to what log/slog asks for, on blobs.
@@ -38,11 +37,11 @@ func TestHandler(t *testing.T) {
 				w = newWriter(t, l, o)
 				return w.Handler(nil)
 			}, func(t *testing.T) map[string]any {
-				harness.Check(t, w.Flush(t.Context()))
+				assert.Check(t, w.Flush(t.Context()))
 				all := readAll(t, l)
 				assert.Len(assert.Fatal(t), all, 1, "records")
 				var m map[string]any
-				harness.Check(t, json.Unmarshal([]byte(all[0]), &m))
+				assert.Check(t, json.Unmarshal([]byte(all[0]), &m))
 				return m
 			})
 		})
@@ -62,14 +61,14 @@ func TestHandlerOptions(t *testing.T) {
 		all.Go(func() { logger.WithGroup("g").ErrorContext(ended, "two\nlines", "n", n) })
 	}
 	all.Wait()
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	var got []string
 	for _, text := range readAll(t, l) {
 		var m struct {
 			Level, Msg, App string
 			G               struct{ N int }
 		}
-		harness.Check(t, json.Unmarshal([]byte(text), &m))
+		assert.Check(t, json.Unmarshal([]byte(text), &m))
 		got = append(got, fmt.Sprintf("%s %q %s %d", m.Level, m.Msg, m.App, m.G.N))
 	}
 	var want []string
@@ -106,7 +105,7 @@ func TestHandlerOfValuesThatLog(t *testing.T) {
 			inner := slog.New(w.Handler(&slog.HandlerOptions{Level: slog.LevelDebug}))
 			inner.With("n", 1).WithGroup("g").Info("outer", "v", value(inner))
 			inner.With("v", value(inner)).Info("with")
-			harness.Check(t, w.Close(t.Context()))
+			assert.Check(t, w.Close(t.Context()))
 			var got []string
 			for _, text := range readAll(t, l) {
 				_, rest, _ := strings.Cut(text, `"msg":`)
@@ -128,7 +127,7 @@ func TestHandlerAsksOnce(t *testing.T) {
 	for range 3 {
 		logger.Info("x")
 	}
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	for _, text := range readAll(t, l) {
 		if !strings.HasSuffix(text, `"a":1,"g":{"b":2}}`) {
 			t.Error(text)
@@ -176,7 +175,7 @@ func TestUnreadErrors(t *testing.T) {
 			synctest.Wait()
 		}
 		down.Set(false)
-		harness.Check(t, w.Close(t.Context()))
+		assert.Check(t, w.Close(t.Context()))
 		wantTexts(t, readAll(t, l), []string{"one", "two", "three"})
 	})
 }

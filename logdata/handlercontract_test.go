@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -31,7 +30,7 @@ func TestHandlerContract(t *testing.T) {
 	slog.New(h).With("p", panicking{}).Info("with", "a", 1)
 	slog.New(h).Info("value", "p", panicking{}, "m", panickingMarshaler{}, "a", 1)
 	slog.New(h).With("m", panickingMarshaler{}).Info("marshaler")
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	var got []string
 	for _, text := range readAll(t, l) {
 		_, rest, _ := strings.Cut(text, `"msg":`)

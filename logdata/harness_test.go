@@ -12,7 +12,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -33,7 +32,7 @@ func containerOf(s *storagetest.Service, name string) (*container.Client, error)
 func newContainer(t testing.TB, s *storagetest.Service) string {
 	t.Helper()
 	name := s.ContainerName(t)
-	harness.Check(t, assert.Err(harness.Must[*container.Client](t)(containerOf(s, name)).Create(t.Context(), nil)))
+	assert.Check(t, assert.Err(assert.Must[*container.Client](t)(containerOf(s, name)).Create(t.Context(), nil)))
 	return name
 }
 
@@ -48,17 +47,17 @@ func openLog(s *storagetest.Service, containerName string, o *logdata.Options) (
 
 func newLog(t testing.TB, s *storagetest.Service, o *logdata.Options) *logdata.Log {
 	t.Helper()
-	return harness.Must[*logdata.Log](t)(openLog(s, newContainer(t, s), o))
+	return assert.Must[*logdata.Log](t)(openLog(s, newContainer(t, s), o))
 }
 
 // newWriter makes a writer that is closed with the test.
 func newWriter(t testing.TB, l *logdata.Log, o *logdata.WriterOptions) *logdata.Writer {
 	t.Helper()
-	w := harness.Must[*logdata.Writer](t)(l.NewWriter(o))
+	w := assert.Must[*logdata.Writer](t)(l.NewWriter(o))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		harness.Check(t, w.Close(ctx))
+		assert.Check(t, w.Close(ctx))
 	})
 	return w
 }
@@ -88,7 +87,7 @@ func read(ctx context.Context, l *logdata.Log, from, to time.Time) ([]string, er
 func readDay(t testing.TB, l *logdata.Log) []string {
 	t.Helper()
 	from, to := day()
-	return harness.Must[[]string](t)(read(t.Context(), l, from, to))
+	return assert.Must[[]string](t)(read(t.Context(), l, from, to))
 }
 
 func blobsOf(t testing.TB, l *logdata.Log) []logdata.Blob {
@@ -96,7 +95,7 @@ func blobsOf(t testing.TB, l *logdata.Log) []logdata.Blob {
 	var all []logdata.Blob
 	from, to := day()
 	for b, err := range l.Blobs(t.Context(), from, to) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		all = append(all, b)
 	}
 	return all

@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -21,13 +20,13 @@ import (
 func TestForgedBlobs(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	name := newContainer(t, s)
-	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
-	c := harness.Must[*container.Client](t)(containerOf(s, name))
+	l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
+	c := assert.Must[*container.Client](t)(containerOf(s, name))
 	w := newWriter(t, l, nil)
 	var own []string
 	for i := range 20 {
 		text := fmt.Sprintf("own %d", i)
-		harness.Check(t, w.Write(t.Context(), logdata.Record{Time: noon().Add(time.Duration(i) * time.Minute), Data: []byte(text)}))
+		assert.Check(t, w.Write(t.Context(), logdata.Record{Time: noon().Add(time.Duration(i) * time.Minute), Data: []byte(text)}))
 		own = append(own, text)
 	}
 	content := contentOf(t, c, blobsOf(t, l)[0].Name)
@@ -47,12 +46,12 @@ func TestForgedBlobs(t *testing.T) {
 			}
 		}
 		at := fmt.Sprintf("web/2026/11/20/12%02d/%06d.log", random.IntN(6)*10, 100+round)
-		harness.Check(t, assert.Err(c.NewAppendBlobClient(at).Create(t.Context(), &appendblob.CreateOptions{Metadata: metadata})))
+		assert.Check(t, assert.Err(c.NewAppendBlobClient(at).Create(t.Context(), &appendblob.CreateOptions{Metadata: metadata})))
 		appendRaw(t, c, at, forged)
 	}
 	damages, found := 0, map[string]int{}
 	for r, err := range l.Query(t.Context(), from, to, &logdata.QueryOptions{Damaged: func(logdata.Damage) { damages++ }}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if r.Time.Before(from) || !r.Time.Before(to) {
 			t.Errorf("a record of %v, asked for from %v up to %v", r.Time, from, to)
 		}
@@ -73,13 +72,13 @@ func TestForgedBlobs(t *testing.T) {
 func TestForgedData(t *testing.T) {
 	s := storagetest.Open(t)
 	name := newContainer(t, s)
-	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
+	l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
 	w := newWriter(t, l, nil)
-	harness.Check(t, w.Write(t.Context(), record(noon(), "plain")))
-	quoted := string(contentOf(t, harness.Must[*container.Client](t)(containerOf(s, name)), blobsOf(t, l)[0].Name))
+	assert.Check(t, w.Write(t.Context(), record(noon(), "plain")))
+	quoted := string(contentOf(t, assert.Must[*container.Client](t)(containerOf(s, name)), blobsOf(t, l)[0].Name))
 	texts := []string{"plain"}
 	for i, text := range []string{quoted, "\n" + quoted + quoted, quoted[:len(quoted)-3], "\x10r" + quoted[1:], "\x1e\x1e\x10\x10"} {
-		harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i+1)*time.Second), text)))
+		assert.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i+1)*time.Second), text)))
 		texts = append(texts, text)
 	}
 	wantTexts(t, readDay(t, l), texts)

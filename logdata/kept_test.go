@@ -46,7 +46,7 @@ func TestGivenUpAndThenRefused(t *testing.T) {
 		t.Errorf("stats %+v", stats)
 	}
 	down.Set(false)
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"mine"})
 }
 
@@ -60,7 +60,7 @@ func TestUnknownThenMovedThenRefused(t *testing.T) {
 	faulty, _ := s.WithRetries(0).Faulty(storagetest.First(lost, sealed, refused))
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, nil)
-	harness.Check(t, w.Write(t.Context(), record(noon(), "first")))
+	assert.Check(t, w.Write(t.Context(), record(noon(), "first")))
 	lost.Set(true)
 	harness.WantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
 	lost.Set(false)
@@ -75,7 +75,7 @@ func TestUnknownThenMovedThenRefused(t *testing.T) {
 	}
 	sealed.Set(false)
 	refused.Set(false)
-	harness.Check(t, w.Flush(t.Context()))
+	assert.Check(t, w.Flush(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"first", "unknown"})
 }
 
@@ -90,7 +90,7 @@ func TestKeptRecordsHoldUpNoOthers(t *testing.T) {
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, &logdata.WriterOptions{BufferRecords: 2, Interval: time.Hour})
 	next := noon().Add(10 * time.Minute)
-	harness.Check(t, w.Write(t.Context(), record(next, "one")), w.Write(t.Context(), record(noon(), "zero")))
+	assert.Check(t, w.Write(t.Context(), record(next, "one")), w.Write(t.Context(), record(noon(), "zero")))
 	lost.Set(true)
 	harness.WantKind(t, w.Write(t.Context(), record(noon().Add(1), "kept")), tables.ErrUnknownOutcome)
 	lost.Set(false)
@@ -98,12 +98,12 @@ func TestKeptRecordsHoldUpNoOthers(t *testing.T) {
 	noBlobs.Set(true)
 	assert.Error(t, w.Flush(t.Context()), "Flush is nil")
 	for i := range 3 {
-		harness.Check(t, w.Write(t.Context(), record(next.Add(time.Duration(i+1)), "more")))
+		assert.Check(t, w.Write(t.Context(), record(next.Add(time.Duration(i+1)), "more")))
 		if stats := w.Stats(); stats.Records != 1 || stats.Failures != 2 {
 			t.Errorf("stats %+v", stats)
 		}
 	}
 	noBlobs.Set(false)
-	harness.Check(t, w.Flush(t.Context()))
+	assert.Check(t, w.Flush(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"zero", "kept", "one", "more", "more", "more"})
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -40,7 +39,7 @@ func TestKilledWriters(t *testing.T) {
 	storagetest.AzuriteOnly(t)
 	s := storagetest.Azurite(t)
 	name := newContainer(t, s)
-	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
+	l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
 	began := time.Now()
 	var victims []*victim
 	for n := range 6 {
@@ -55,11 +54,11 @@ func TestKilledWriters(t *testing.T) {
 		v.kill(t)
 	}
 	survivor := newWriter(t, l, nil)
-	harness.Check(t, survivor.Write(t.Context(), logdata.Record{Data: []byte("survivor/0/0")}))
+	assert.Check(t, survivor.Write(t.Context(), logdata.Record{Data: []byte("survivor/0/0")}))
 
 	stored := map[string]int{}
 	for r, err := range l.Query(t.Context(), began.Add(-time.Second), time.Now().Add(time.Second), nil) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if stored[string(r.Data)]++; stored[string(r.Data)] > 1 {
 			t.Errorf("%s is there %d times", r.Data, stored[string(r.Data)])
 		}
@@ -109,12 +108,12 @@ func (v *victim) judge(t *testing.T, stored map[string]int) {
 func beWriter(t *testing.T, names string) {
 	var container, name, mode string
 	fmt.Sscan(names, &container, &name, &mode)
-	l := harness.Must[*logdata.Log](t)(openLog(storagetest.Azurite(t), container, nil))
+	l := assert.Must[*logdata.Log](t)(openLog(storagetest.Azurite(t), container, nil))
 	o, sources := &logdata.WriterOptions{BlobAppends: 20}, killSources
 	if mode != durableMode {
 		o.Buffered, o.BufferRecords, o.Interval, sources = true, killRecords, 50*time.Millisecond, 1
 	}
-	w := harness.Must[*logdata.Writer](t)(l.NewWriter(o))
+	w := assert.Must[*logdata.Writer](t)(l.NewWriter(o))
 	var all sync.WaitGroup
 	for source := range sources {
 		all.Go(func() {
@@ -176,11 +175,11 @@ func (v *victim) said() int {
 func startVictim(t *testing.T, connection, container, name, mode string) *victim {
 	t.Helper()
 	v := &victim{name: name, mode: mode, more: make(chan struct{}, 1)}
-	v.cmd = exec.Command(harness.Must[string](t)(os.Executable()), "-test.run=^TestKilledWriters$", "-test.timeout=2m")
+	v.cmd = exec.Command(assert.Must[string](t)(os.Executable()), "-test.run=^TestKilledWriters$", "-test.timeout=2m")
 	v.cmd.Env = append(os.Environ(), killVariable+"="+container+" "+name+" "+mode, storagetest.ConnectionStringVariable+"="+connection)
 	v.cmd.Stdout, v.cmd.Stderr, v.cmd.WaitDelay = v, &v.stderr, 10*time.Second
-	v.stdin = harness.Must[io.WriteCloser](t)(v.cmd.StdinPipe())
-	harness.Check(t, v.cmd.Start())
+	v.stdin = assert.Must[io.WriteCloser](t)(v.cmd.StdinPipe())
+	assert.Check(t, v.cmd.Start())
 	t.Cleanup(func() { v.stdin.Close() })
 	return v
 }

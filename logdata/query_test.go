@@ -29,7 +29,7 @@ import (
 func counted(t *testing.T, s *storagetest.Service, containerName string) (*logdata.Log, *storagetest.RequestCounter) {
 	t.Helper()
 	faulty, counter := harness.CountedService(s)
-	return harness.Must[*logdata.Log](t)(openLog(faulty, containerName, nil)), counter
+	return assert.Must[*logdata.Log](t)(openLog(faulty, containerName, nil)), counter
 }
 
 // aDay writes a record a minute, and by another writer from 15:00 up to 17:00 another one.
@@ -40,10 +40,10 @@ func aDay(t *testing.T, l *logdata.Log) {
 		w := newWriter(t, l, &logdata.WriterOptions{Buffered: true})
 		for at := from; at.Before(to); at = at.Add(time.Minute) {
 			if at.Hour() >= hours[0] && at.Hour() < hours[1] {
-				harness.Check(t, w.Write(t.Context(), record(at.Add(time.Duration(n)), fmt.Sprintf("%s/%d", at.Format("15:04"), n))))
+				assert.Check(t, w.Write(t.Context(), record(at.Add(time.Duration(n)), fmt.Sprintf("%s/%d", at.Format("15:04"), n))))
 			}
 		}
-		harness.Check(t, w.Close(t.Context()))
+		assert.Check(t, w.Close(t.Context()))
 	}
 }
 
@@ -78,7 +78,7 @@ func TestQueryTouchesOnlyWhatCanHoldTheRange(t *testing.T) {
 		n := 0
 		var last time.Time
 		for r, err := range l.Query(t.Context(), from.Add(c.from), from.Add(c.to), &logdata.QueryOptions{Concurrency: c.parallel}) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if r.Time.Before(last) || r.Time.Before(from.Add(c.from)) || !r.Time.Before(from.Add(c.to)) {
 				t.Fatalf("%s: %v comes after %v", c.name, r.Time, last)
 			}
@@ -107,24 +107,24 @@ func TestRequestCounts(t *testing.T) {
 	type kinds = map[storagetest.Kind]int
 	durable := newWriter(t, l, nil)
 	want("NewWriter", kinds{})
-	harness.Check(t, durable.Write(t.Context(), record(noon(), "a")))
+	assert.Check(t, durable.Write(t.Context(), record(noon(), "a")))
 	want("the first Write", kinds{storagetest.PutBlob: 1, storagetest.AppendBlock: 1})
 	for range 5 {
-		harness.Check(t, durable.Write(t.Context(), record(noon(), "a")))
+		assert.Check(t, durable.Write(t.Context(), record(noon(), "a")))
 	}
 	want("5 Writes", kinds{storagetest.AppendBlock: 5})
 	buffered := newWriter(t, l, &logdata.WriterOptions{Buffered: true, Interval: time.Hour})
 	for range 1000 {
-		harness.Check(t, buffered.Write(t.Context(), record(noon(), "a")))
+		assert.Check(t, buffered.Write(t.Context(), record(noon(), "a")))
 	}
 	want("1,000 buffered Writes", kinds{})
-	harness.Check(t, buffered.Flush(t.Context()))
+	assert.Check(t, buffered.Flush(t.Context()))
 	want("Flush, with a concurrent writer's blob", kinds{storagetest.PutBlob: 2, storagetest.ListBlobs: 1, storagetest.AppendBlock: 1})
-	harness.Check(t, buffered.Flush(t.Context()))
+	assert.Check(t, buffered.Flush(t.Context()))
 	want("Flush of nothing", kinds{})
-	harness.Check(t, buffered.Close(t.Context()))
+	assert.Check(t, buffered.Close(t.Context()))
 	want("Close", kinds{storagetest.SetBlobMetadata: 1})
-	harness.Check(t, buffered.Close(t.Context()))
+	assert.Check(t, buffered.Close(t.Context()))
 	want("Close again", kinds{})
 }
 
@@ -137,13 +137,13 @@ func TestManySourcesInOrder(t *testing.T) {
 		w := newWriter(t, l, &logdata.WriterOptions{Buffered: true})
 		for i := range records {
 			data := append([]byte(fmt.Sprintf("%02d-%d ", i, n)), filler...)
-			harness.Check(t, w.Write(t.Context(), logdata.Record{Time: noon().Add(time.Duration(i*writers+n) * time.Millisecond), Data: data}))
+			assert.Check(t, w.Write(t.Context(), logdata.Record{Time: noon().Add(time.Duration(i*writers+n) * time.Millisecond), Data: data}))
 		}
-		harness.Check(t, w.Close(t.Context()))
+		assert.Check(t, w.Close(t.Context()))
 	}
 	i := 0
 	for r, err := range l.Query(t.Context(), noon(), noon().Add(time.Hour), &logdata.QueryOptions{Concurrency: 2}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if want := fmt.Sprintf("%02d-%d ", i/writers, i%writers); string(r.Data[:len(want)]) != want || len(r.Data) != len(want)+len(filler) {
 			t.Fatalf("record %d is %q", i, r.Data[:8])
 		}
@@ -155,15 +155,15 @@ func TestManySourcesInOrder(t *testing.T) {
 // appendRaw puts bytes at the end of a blob, as neither a writer nor the service would.
 func appendRaw(t *testing.T, c *container.Client, name string, data []byte) {
 	t.Helper()
-	harness.Check(t, assert.Err(c.NewAppendBlobClient(name).AppendBlock(t.Context(), streaming.NopCloser(bytes.NewReader(data)), nil)))
+	assert.Check(t, assert.Err(c.NewAppendBlobClient(name).AppendBlock(t.Context(), streaming.NopCloser(bytes.NewReader(data)), nil)))
 }
 
 func contentOf(t *testing.T, c *container.Client, name string) []byte {
 	t.Helper()
 	answer, err := c.NewBlobClient(name).DownloadStream(t.Context(), nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	defer answer.Body.Close()
-	return harness.Must[[]byte](t)(io.ReadAll(answer.Body))
+	return assert.Must[[]byte](t)(io.ReadAll(answer.Body))
 }
 
 // TestTornTailIsReadPast: what a crash has cut off is told and passed over; the writer that finds foreign bytes in its blob
@@ -171,19 +171,19 @@ func contentOf(t *testing.T, c *container.Client, name string) []byte {
 func TestTornTailIsReadPast(t *testing.T) {
 	s := storagetest.Open(t)
 	name := newContainer(t, s)
-	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
-	c := harness.Must[*container.Client](t)(containerOf(s, name))
+	l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
+	c := assert.Must[*container.Client](t)(containerOf(s, name))
 	w := newWriter(t, l, nil)
-	harness.Check(t, w.Write(t.Context(), record(noon(), "one")), w.Write(t.Context(), record(noon().Add(2), "two")))
+	assert.Check(t, w.Write(t.Context(), record(noon(), "one")), w.Write(t.Context(), record(noon().Add(2), "two")))
 	at := blobsOf(t, l)[0].Name
 	whole := contentOf(t, c, at)
 	appendRaw(t, c, at, whole[:len(whole)-5])
-	harness.Check(t, w.Write(t.Context(), record(noon().Add(3), "three")))
+	assert.Check(t, w.Write(t.Context(), record(noon().Add(3), "three")))
 	appendRaw(t, c, at, []byte("\x1e"))
 	var got []string
 	var damage []logdata.Damage
 	for r, err := range l.Query(t.Context(), noon(), noon().Add(time.Hour), &logdata.QueryOptions{Damaged: func(d logdata.Damage) { damage = append(damage, d) }}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		got = append(got, string(r.Data))
 	}
 	wantTexts(t, got, []string{"one", "one", "two", "three"}) // the first one twice: it is whole in what was copied
@@ -196,7 +196,7 @@ func TestTornTailIsReadPast(t *testing.T) {
 	}
 	texts := 0
 	for r, err := range logdata.ReadRecords(bytes.NewReader(contentOf(t, c, at))) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		texts += len(r.Data)
 	}
 	assert.Equal(t, texts, 9, "the downloaded blob: bytes of data")
@@ -207,13 +207,13 @@ func TestReadWhileWritten(t *testing.T) {
 	l := newLog(t, storagetest.Open(t), nil)
 	w := newWriter(t, l, nil)
 	for i := range 30 {
-		harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), fmt.Sprint(i))))
+		assert.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), fmt.Sprint(i))))
 		if got := readDay(t, l); len(got) != i+1 {
 			t.Fatalf("%d records after %d", len(got), i+1)
 		}
 	}
 	for r, err := range l.Query(t.Context(), noon(), noon().Add(time.Hour), nil) {
-		harness.Check(t, err, w.Write(t.Context(), record(noon().Add(time.Minute), string(r.Data))))
+		assert.Check(t, err, w.Write(t.Context(), record(noon().Add(time.Minute), string(r.Data))))
 	}
 	assert.Equal(t, len(readDay(t, l)), 60, "records")
 }
@@ -223,8 +223,8 @@ func TestNotFinalIsReadAsWideAsItMayBe(t *testing.T) {
 	s := storagetest.Open(t)
 	name := newContainer(t, s)
 	l, counter := counted(t, s, name)
-	w := harness.Must[*logdata.Writer](t)(l.NewWriter(nil))
-	harness.Check(t, w.Write(t.Context(), record(noon().Add(5*time.Minute), "five")), w.Write(t.Context(), record(noon().Add(5*time.Minute-time.Second), "late")))
+	w := assert.Must[*logdata.Writer](t)(l.NewWriter(nil))
+	assert.Check(t, w.Write(t.Context(), record(noon().Add(5*time.Minute), "five")), w.Write(t.Context(), record(noon().Add(5*time.Minute-time.Second), "late")))
 	b := blobsOf(t, l)
 	if len(b) != 1 || b[0].Final || !b[0].First.Equal(noon().Add(5*time.Minute-2*time.Second)) {
 		t.Fatalf("blobs %+v", b)
@@ -240,12 +240,12 @@ func TestNotFinalIsReadAsWideAsItMayBe(t *testing.T) {
 		{10 * time.Minute, 11 * time.Minute, 0, nil},
 	} {
 		counter.Reset()
-		wantTexts(t, harness.Must[[]string](t)(read(t.Context(), l, noon().Add(c.from), noon().Add(c.to))), c.want)
+		wantTexts(t, assert.Must[[]string](t)(read(t.Context(), l, noon().Add(c.from), noon().Add(c.to))), c.want)
 		assert.Equal(t, counter.CountOf(storagetest.GetBlob), c.gets, "%v up to %v: requests", c.from, c.to)
 	}
-	harness.Check(t, w.Close(t.Context()))
+	assert.Check(t, w.Close(t.Context()))
 	counter.Reset()
-	wantTexts(t, harness.Must[[]string](t)(read(t.Context(), l, noon().Add(6*time.Minute), noon().Add(7*time.Minute))), nil)
+	wantTexts(t, assert.Must[[]string](t)(read(t.Context(), l, noon().Add(6*time.Minute), noon().Add(7*time.Minute))), nil)
 	assert.Equal(t, counter.CountOf(storagetest.GetBlob), 0, "requests although the blob is final")
 }
 
@@ -256,7 +256,7 @@ func TestOrder(t *testing.T) {
 		l := newLog(t, s, &logdata.Options{Period: rapid.SampledFrom([]time.Duration{time.Minute, 20 * time.Minute, time.Hour}).Draw(r, "period")})
 		var all []time.Time
 		for n := range rapid.IntRange(1, 3).Draw(r, "writers") {
-			w := harness.Must[*logdata.Writer](t)(l.NewWriter(&logdata.WriterOptions{Buffered: n == 1, BlobAppends: 4}))
+			w := assert.Must[*logdata.Writer](t)(l.NewWriter(&logdata.WriterOptions{Buffered: n == 1, BlobAppends: 4}))
 			at := noon()
 			for range rapid.IntRange(1, 15).Draw(r, "records") {
 				at = at.Add(time.Duration(rapid.Int64Range(-int64(3*time.Second), int64(9*time.Second)).Draw(r, "step")))
@@ -264,7 +264,7 @@ func TestOrder(t *testing.T) {
 					at = noon().Add(time.Duration(rapid.Int64Range(0, int64(3*time.Hour)).Draw(r, "to")))
 				}
 				all = append(all, at)
-				harness.Check(t, w.Write(t.Context(), record(at, "")))
+				assert.Check(t, w.Write(t.Context(), record(at, "")))
 			}
 			ended, cancel := context.WithCancel(t.Context())
 			if n == 2 {
@@ -275,7 +275,7 @@ func TestOrder(t *testing.T) {
 			}
 			cancel()
 			if n < 2 {
-				harness.Check(t, w.Close(t.Context()))
+				assert.Check(t, w.Close(t.Context()))
 			}
 		}
 		slices.SortFunc(all, time.Time.Compare)
@@ -283,7 +283,7 @@ func TestOrder(t *testing.T) {
 		to := from.Add(1 + time.Duration(rapid.Int64Range(0, int64(3*time.Hour)).Draw(r, "length")))
 		var got []time.Time
 		for record, err := range l.Query(t.Context(), from, to, &logdata.QueryOptions{Concurrency: rapid.IntRange(0, 3).Draw(r, "parallel")}) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			got = append(got, record.Time)
 		}
 		want := slices.DeleteFunc(all, func(at time.Time) bool { return at.Before(from) || !at.Before(to) })
@@ -298,13 +298,13 @@ func TestOrder(t *testing.T) {
 func TestForeignBlobs(t *testing.T) {
 	s := storagetest.Open(t)
 	name := newContainer(t, s)
-	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
-	c := harness.Must[*container.Client](t)(containerOf(s, name))
+	l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
+	c := assert.Must[*container.Client](t)(containerOf(s, name))
 	w := newWriter(t, l, nil)
-	harness.Check(t, w.Write(t.Context(), record(noon(), "one")))
+	assert.Check(t, w.Write(t.Context(), record(noon(), "one")))
 	content := contentOf(t, c, blobsOf(t, l)[0].Name)
 	put := func(at string, metadata map[string]*string) {
-		harness.Check(t, assert.Err(c.NewAppendBlobClient(at).Create(t.Context(), &appendblob.CreateOptions{Metadata: metadata})))
+		assert.Check(t, assert.Err(c.NewAppendBlobClient(at).Create(t.Context(), &appendblob.CreateOptions{Metadata: metadata})))
 		appendRaw(t, c, at, content)
 	}
 	for _, at := range []string{"web/2026/11/20/1200/index.html", "web/2026/11/20/12", "web/2026/11/20/1200/1.log", "web/2026/11/20/1200/000001.log.old"} {
@@ -323,18 +323,18 @@ func TestForeignBlobs(t *testing.T) {
 func TestQueryMeetsFaults(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	name := newContainer(t, s)
-	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
+	l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
 	w := newWriter(t, l, nil)
 	texts := numbered("record ", 6)
 	for i, text := range texts {
-		harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*4*time.Minute), text)))
+		assert.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*4*time.Minute), text)))
 	}
 	failed := 0
 	for _, fault := range storagetest.FaultsOf(storagetest.GetBlob) {
 		for call := range 4 {
 			for _, retries := range []int32{0, 3} {
 				faulty, faults := s.WithRetries(retries).Faulty(storagetest.OnIndex(call, storagetest.Once(storagetest.Always(fault))))
-				got, err := read(t.Context(), harness.Must[*logdata.Log](t)(openLog(faulty, name, nil)), noon(), noon().Add(time.Hour))
+				got, err := read(t.Context(), assert.Must[*logdata.Log](t)(openLog(faulty, name, nil)), noon(), noon().Add(time.Hour))
 				if len(faults.Met()) == 0 {
 					t.Fatalf("call %d was not made", call)
 				}
@@ -361,7 +361,7 @@ func TestQueryIsCancelled(t *testing.T) {
 	l := newLog(t, storagetest.Open(t), nil)
 	w := newWriter(t, l, nil)
 	for i := range 20 {
-		harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*10*time.Minute), "x")))
+		assert.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*10*time.Minute), "x")))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -383,8 +383,8 @@ func TestQueryIsCancelled(t *testing.T) {
 func TestDeletedWhileRead(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	name := newContainer(t, s)
-	aDay(t, harness.Must[*logdata.Log](t)(openLog(s, name, nil)))
-	c := harness.Must[*container.Client](t)(containerOf(s, name))
+	aDay(t, assert.Must[*logdata.Log](t)(openLog(s, name, nil)))
+	c := assert.Must[*container.Client](t)(containerOf(s, name))
 	const deleted = "web/2026/11/20/0020/000001.log"
 	deletes := storagetest.Before("deletion", func() {
 		assert.NoError(t, assert.Err(c.NewBlobClient(deleted).Delete(context.Background(), nil)))
@@ -395,7 +395,7 @@ func TestDeletedWhileRead(t *testing.T) {
 	}
 	faulty, faults := s.Faulty(storagetest.If(itsRead, storagetest.Once(storagetest.Always(deletes))))
 	from, to := day()
-	got := harness.Must[[]string](t)(read(t.Context(), harness.Must[*logdata.Log](t)(openLog(faulty, name, nil)), from, to))
+	got := assert.Must[[]string](t)(read(t.Context(), assert.Must[*logdata.Log](t)(openLog(faulty, name, nil)), from, to))
 	if len(got) != 1550 || slices.Contains(got, "00:25/0") || len(faults.Met()) != 1 {
 		t.Errorf("%d records, %d deletions", len(got), len(faults.Met()))
 	}
@@ -405,11 +405,11 @@ func TestDeletedWhileRead(t *testing.T) {
 func TestAnswersThatAreNotOfTheRange(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	name := newContainer(t, s)
-	w := newWriter(t, harness.Must[*logdata.Log](t)(openLog(s, name, nil)), nil)
-	harness.Check(t, w.Write(t.Context(), record(noon(), "one")))
+	w := newWriter(t, assert.Must[*logdata.Log](t)(openLog(s, name, nil)), nil)
+	assert.Check(t, w.Write(t.Context(), record(noon(), "one")))
 	for _, answer := range []string{"", "bytes", "bytes 1-9/10", "bytes 0-9/5", "bytes 0-99999999/100000000", "bytes x-9/10"} {
 		faulty, _ := s.Faulty(storagetest.On(storagetest.GetBlob, storagetest.Always(headerFault(answer))))
-		got, err := read(t.Context(), harness.Must[*logdata.Log](t)(openLog(faulty, name, nil)), noon(), noon().Add(1))
+		got, err := read(t.Context(), assert.Must[*logdata.Log](t)(openLog(faulty, name, nil)), noon(), noon().Add(1))
 		if len(got) > 0 || !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%q: %q, %v", answer, got, err)
 		}

@@ -21,7 +21,7 @@ func TestWritesWaitForRoom(t *testing.T) {
 		down := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.NotSent)))
 		faulty, _ := storagetest.Simulator(t, nil).WithRetries(0).Faulty(storagetest.First(down, slow))
 		l := newLog(t, faulty, nil)
-		w := harness.Must[*logdata.Writer](t)(l.NewWriter(&logdata.WriterOptions{Buffered: true, BufferRecords: 2, BlockBytes: 100, Interval: time.Hour}))
+		w := assert.Must[*logdata.Writer](t)(l.NewWriter(&logdata.WriterOptions{Buffered: true, BufferRecords: 2, BlockBytes: 100, Interval: time.Hour}))
 		write := func(text string) <-chan error {
 			done := make(chan error, 1)
 			go func() { done <- w.Write(t.Context(), record(noon(), text)) }()
@@ -30,29 +30,29 @@ func TestWritesWaitForRoom(t *testing.T) {
 		}
 		began := time.Now()
 		one, two, three := write("one, of which a block takes one only: xxxxxxxxxxxxxxxx"), write("two, of which a block takes one only: xxxxxxxxxxxxxxxx"), write("three")
-		harness.Check(t, <-one, <-two, <-three)
+		assert.Check(t, <-one, <-two, <-three)
 		assert.Equal(t, time.Since(began), time.Minute, "the third was accepted after")
-		harness.Check(t, w.Flush(t.Context()))
+		assert.Check(t, w.Flush(t.Context()))
 		if took := time.Since(began); took != 2*time.Minute && took != 3*time.Minute {
 			t.Errorf("all were stored after %v", took)
 		}
 		assert.Len(t, readDay(t, l), 3, "stored")
 		down.Set(true)
-		harness.Check(t, <-write("four"))
+		assert.Check(t, <-write("four"))
 		refused := func(why string) {
 			if err := <-write("refused"); err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 				t.Errorf("%s: %v", why, err)
 			}
 		}
 		refused("the error of the append that failed")
-		harness.Check(t, <-write("five"))
+		assert.Check(t, <-write("five"))
 		began = time.Now()
 		refused("no room until the next append fails")
 		if took := time.Since(began); took < time.Hour/2 || took > 2*time.Hour {
 			t.Errorf("the Write without room ended after %v", took)
 		}
 		down.Set(false)
-		harness.Check(t, w.Close(t.Context()))
+		assert.Check(t, w.Close(t.Context()))
 		assert.Len(t, readDay(t, l), 5, "stored")
 	})
 }
@@ -70,7 +70,7 @@ func TestNoBlobTakesIt(t *testing.T) {
 		t.Errorf("%v, %+v", err, w.Stats())
 	}
 	full.Set(false)
-	harness.Check(t, w.Write(t.Context(), record(noon(), "stored")))
+	assert.Check(t, w.Write(t.Context(), record(noon(), "stored")))
 	wantTexts(t, readDay(t, l), []string{"stored"})
 	if blobs := blobsOf(t, l); len(blobs) != 1 { // the others are empty
 		t.Errorf("blobs %v", names(blobs))

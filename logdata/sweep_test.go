@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -76,9 +77,9 @@ type process struct {
 }
 
 func (w *sweepWorld) writeConcurrently(t testing.TB, s *storagetest.Service) {
-	l := harness.Must[*logdata.Log](t)(openLog(s, w.container, nil))
+	l := assert.Must[*logdata.Log](t)(openLog(s, w.container, nil))
 	concurrent := newWriter(t, l, nil)
-	harness.Check(t, concurrent.Write(t.Context(), record(sweepTime(0).Add(100), "concurrent writer")))
+	assert.Check(t, concurrent.Write(t.Context(), record(sweepTime(0).Add(100), "concurrent writer")))
 	w.concurrent = true
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -21,12 +20,12 @@ func TestMetadataHoldUpNoRecords(t *testing.T) {
 		slow := storagetest.On(storagetest.SetBlobMetadata, storagetest.Always(storagetest.Before("slow", func() { time.Sleep(latency) })))
 		faulty, _ := storagetest.Simulator(t, nil).WithRetries(0).Faulty(storagetest.First(refused, slow))
 		l := newLog(t, faulty, nil)
-		w := harness.Must[*logdata.Writer](t)(l.NewWriter(&logdata.WriterOptions{Buffered: true, BlobAppends: 1}))
+		w := assert.Must[*logdata.Writer](t)(l.NewWriter(&logdata.WriterOptions{Buffered: true, BlobAppends: 1}))
 		refused.Set(true)
 		at := noon()
 		write := func(n int) {
 			t.Helper()
-			harness.Check(t, w.Write(t.Context(), record(at, fmt.Sprint(n))))
+			assert.Check(t, w.Write(t.Context(), record(at, fmt.Sprint(n))))
 			at = at.Add(time.Millisecond)
 			time.Sleep(time.Second + latency)
 			synctest.Wait()
@@ -50,6 +49,6 @@ func TestMetadataHoldUpNoRecords(t *testing.T) {
 		if final != 39 { // all but the last one, which takes more
 			t.Errorf("%d blobs are final", final)
 		}
-		harness.Check(t, w.Close(t.Context()))
+		assert.Check(t, w.Close(t.Context()))
 	})
 }

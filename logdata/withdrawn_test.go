@@ -21,9 +21,9 @@ func TestFlushOfWhatIsWithdrawn(t *testing.T) {
 		slow := storagetest.Before("slow", func() { time.Sleep(5 * time.Second) })
 		faulty, _ := storagetest.Simulator(t, nil).Faulty(storagetest.On(storagetest.SetBlobMetadata, storagetest.Once(storagetest.Always(slow))))
 		w := newWriter(t, newLog(t, faulty, nil), &logdata.WriterOptions{BlobAppends: 1})
-		harness.Check(t, w.Write(t.Context(), record(noon(), "one")))
-		harness.Check(t, w.Write(t.Context(), record(noon(), "two"))) // ends the first blob
-		synctest.Wait()                                               // its metadata are under way
+		assert.Check(t, w.Write(t.Context(), record(noon(), "one")))
+		assert.Check(t, w.Write(t.Context(), record(noon(), "two"))) // ends the first blob
+		synctest.Wait()                                              // its metadata are under way
 
 		ctx, cancel := context.WithCancel(t.Context())
 		written, flushed := make(chan error, 1), make(chan error, 1)
@@ -35,7 +35,7 @@ func TestFlushOfWhatIsWithdrawn(t *testing.T) {
 		assert.ErrorIs(t, <-written, context.Canceled, "Write")
 		select {
 		case err := <-flushed:
-			harness.Check(t, err)
+			assert.Check(t, err)
 		case <-time.After(time.Hour):
 			t.Fatal("Flush waits for a record that is gone")
 		}
@@ -48,7 +48,7 @@ func TestCloseSaysWhatEndedIt(t *testing.T) {
 		never := storagetest.Before("never", func() { time.Sleep(time.Minute) })
 		faulty, _ := storagetest.Simulator(t, nil).WithRetries(0).Faulty(storagetest.On(storagetest.AppendBlock, storagetest.Once(storagetest.Always(never))))
 		w := newWriter(t, newLog(t, faulty, nil), &logdata.WriterOptions{Buffered: true})
-		harness.Check(t, w.Write(t.Context(), record(noon(), "one")))
+		assert.Check(t, w.Write(t.Context(), record(noon(), "one")))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := w.Close(ctx)

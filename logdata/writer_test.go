@@ -30,17 +30,17 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			w := newWriter(t, l, o)
 			texts := []string{"", "plain", "two\nlines\n", "\x1e2026-11-20T12:00:00.000000000Z 1 00000000 x\n", "\x10r\x10\x1e\x1e", "größer\x00\xff", strings.Repeat("\x1e", 5000)}
 			for i, text := range texts {
-				harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), text)))
+				assert.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), text)))
 			}
-			harness.Check(t, w.Flush(t.Context()))
+			assert.Check(t, w.Flush(t.Context()))
 			wantTexts(t, readDay(t, l), texts)
 			var times []time.Time
 			for r, err := range l.Query(t.Context(), noon(), noon().Add(3), nil) {
-				harness.Check(t, err)
+				assert.Check(t, err)
 				times = append(times, r.Time)
 			}
 			assert.Slices(t, times, []time.Time{noon(), noon().Add(1), noon().Add(2)}, "times")
-			harness.Check(t, w.Close(t.Context()), w.Close(t.Context()))
+			assert.Check(t, w.Close(t.Context()), w.Close(t.Context()))
 			harness.WantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrWiring)
 			blobs := blobsOf(t, l)
 			if len(blobs) != 1 || blobs[0].Name != "web/2026/11/20/1200/000001.log" || !blobs[0].Final || blobs[0].Records != int64(len(texts)) ||
@@ -56,9 +56,9 @@ func TestRecordsOfNow(t *testing.T) {
 	l := newLog(t, storagetest.Open(t), nil)
 	w := newWriter(t, l, nil)
 	began := time.Now()
-	harness.Check(t, w.Write(t.Context(), logdata.Record{Data: []byte("now")}))
-	harness.Check(t, w.Write(t.Context(), record(time.Now().In(time.FixedZone("east", 7200)), "there")))
-	wantTexts(t, harness.Must[[]string](t)(read(t.Context(), l, began, time.Now().Add(time.Nanosecond))), []string{"now", "there"})
+	assert.Check(t, w.Write(t.Context(), logdata.Record{Data: []byte("now")}))
+	assert.Check(t, w.Write(t.Context(), record(time.Now().In(time.FixedZone("east", 7200)), "there")))
+	wantTexts(t, assert.Must[[]string](t)(read(t.Context(), l, began, time.Now().Add(time.Nanosecond))), []string{"now", "there"})
 }
 
 // TestRolls: each limit begins another blob, and the one before is made final.
@@ -76,10 +76,10 @@ func TestRolls(t *testing.T) {
 			w := newWriter(t, l, &c.o)
 			texts := numbered("record ", 9)
 			for i, text := range texts {
-				harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*c.step), text)))
+				assert.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*c.step), text)))
 			}
 			wantTexts(t, readDay(t, l), texts)
-			harness.Check(t, w.Close(t.Context()))
+			assert.Check(t, w.Close(t.Context()))
 			blobs := blobsOf(t, l)
 			records := int64(0)
 			for i, b := range blobs {
@@ -161,7 +161,7 @@ func TestLateRecords(t *testing.T) {
 	var want []string
 	for i := range 20 {
 		at := noon().Add(time.Minute + time.Duration(i)*time.Second)
-		harness.Check(t, w.Write(t.Context(), record(at, fmt.Sprintf("b%02d", i))), w.Write(t.Context(), record(at.Add(-30*time.Second), fmt.Sprintf("a%02d", i))))
+		assert.Check(t, w.Write(t.Context(), record(at, fmt.Sprintf("b%02d", i))), w.Write(t.Context(), record(at.Add(-30*time.Second), fmt.Sprintf("a%02d", i))))
 		want = append(want, fmt.Sprintf("a%02d", i))
 	}
 	for i := range 20 {
@@ -181,7 +181,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 	s := storagetest.Open(t)
 	faulty, counter := harness.CountedService(s)
 	c, err := containerOf(faulty, "nowhere")
-	harness.Check(t, err)
+	assert.Check(t, err)
 	for _, prefix := range []string{"", "/a", "a/", "a//b", "a\x00", `a\b`, "a.", "./a", "\xff", strings.Repeat("a", 901)} {
 		harness.WantKind(t, assert.Err(logdata.New(c, prefix, nil)), tables.ErrWiring)
 	}
@@ -190,7 +190,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 	for _, period := range []time.Duration{-time.Minute, time.Second, 7 * time.Minute, 2 * time.Hour, 90 * time.Second} {
 		harness.WantKind(t, assert.Err(logdata.New(c, "a", &logdata.Options{Period: period})), tables.ErrWiring)
 	}
-	l := harness.Must[*logdata.Log](t)(logdata.New(c, "a", &logdata.Options{Period: time.Minute}))
+	l := assert.Must[*logdata.Log](t)(logdata.New(c, "a", &logdata.Options{Period: time.Minute}))
 	for _, o := range []logdata.WriterOptions{{BufferBytes: -1}, {BufferRecords: -1}, {Interval: -1}, {BlobBytes: -1}, {BlobAppends: 50_001}, {BlockBytes: 100<<20 + 1}} {
 		harness.WantKind(t, assert.Err(l.NewWriter(&o)), tables.ErrWiring)
 	}
@@ -213,7 +213,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 	for _, err := range l.Blobs(t.Context(), noon().Add(1), noon()) {
 		harness.WantKind(t, err, tables.ErrInvalid)
 	}
-	harness.Check(t, w.Flush(t.Context()), w.Close(t.Context()))
+	assert.Check(t, w.Flush(t.Context()), w.Close(t.Context()))
 	if n := counter.Count(); n != 0 {
 		t.Errorf("%d requests: %v", n, counter.Kinds())
 	}
@@ -222,7 +222,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 // TestContainerIsMissing: the error says so, and the record is surely not stored.
 func TestContainerIsMissing(t *testing.T) {
 	s := storagetest.Open(t)
-	l := harness.Must[*logdata.Log](t)(openLog(s, s.ContainerName(t), nil))
+	l := assert.Must[*logdata.Log](t)(openLog(s, s.ContainerName(t), nil))
 	w := newWriter(t, l, nil)
 	err := w.Write(t.Context(), record(noon(), "x"))
 	harness.WantKind(t, err, tables.ErrMissingResource)
@@ -236,14 +236,14 @@ func TestContainerIsMissing(t *testing.T) {
 func TestDeletedWhileWritten(t *testing.T) {
 	s := storagetest.Open(t)
 	name := newContainer(t, s)
-	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
+	l := assert.Must[*logdata.Log](t)(openLog(s, name, nil))
 	w := newWriter(t, l, nil)
-	harness.Check(t, w.Write(t.Context(), record(noon(), "gone")))
+	assert.Check(t, w.Write(t.Context(), record(noon(), "gone")))
 	c, err := containerOf(s, name)
-	harness.Check(t, err)
-	harness.Check(t, assert.Err(c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)), w.Write(t.Context(), record(noon().Add(1), "here")))
+	assert.Check(t, err)
+	assert.Check(t, assert.Err(c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)), w.Write(t.Context(), record(noon().Add(1), "here")))
 	wantTexts(t, readDay(t, l), []string{"here"})
-	harness.Check(t, assert.Err(c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)), w.Close(t.Context()))
+	assert.Check(t, assert.Err(c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)), w.Close(t.Context()))
 }
 
 // TestNoGoroutineIsLeft: Close ends the writer's, whether its context had ended or not, and a query its own.
@@ -252,9 +252,9 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	l := newLog(t, s, nil)
 	before := goleak.IgnoreCurrent()
 	for name, o := range modes() {
-		w := harness.Must[*logdata.Writer](t)(l.NewWriter(o))
+		w := assert.Must[*logdata.Writer](t)(l.NewWriter(o))
 		for i := range 50 {
-			harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*time.Minute), name)))
+			assert.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*time.Minute), name)))
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -262,7 +262,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 			t.Log("closed although the context had ended")
 		}
 		goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
-		harness.Check(t, w.Close(t.Context()))
+		assert.Check(t, w.Close(t.Context()))
 	}
 	from, to := day()
 	for range l.Query(t.Context(), from, to, nil) {

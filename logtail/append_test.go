@@ -21,13 +21,13 @@ func TestOneTick(t *testing.T) {
 	ctx, c := t.Context(), &clock{day}
 	l := openLog(t, storagetest.Open(t), c.now)
 	for i := range 20 {
-		harness.Check(t, l.Append(ctx, &claim{Employee: "223", Amount: i}))
+		assert.Check(t, l.Append(ctx, &claim{Employee: "223", Amount: i}))
 	}
-	assert.Slices(t, amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 100))), down(19, 20), "the clock stands still")
+	assert.Slices(t, amountsOf(assert.Must[[]*claim](t)(l.Latest(ctx, "223", 100))), down(19, 20), "the clock stands still")
 	for _, id := range []string{"b", "a", "c"} {
-		harness.Check(t, l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day, LogID: id}, Employee: "7"}))
+		assert.Check(t, l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day, LogID: id}, Employee: "7"}))
 	}
-	if got := harness.Must[[]*claim](t)(l.Latest(ctx, "7", 9)); len(got) != 3 || got[0].LogID != "a" || !got[2].LoggedAt.Equal(day) {
+	if got := assert.Must[[]*claim](t)(l.Latest(ctx, "7", 9)); len(got) != 3 || got[0].LogID != "a" || !got[2].LoggedAt.Equal(day) {
 		t.Errorf("three entries of one tick are %v", got)
 	}
 }
@@ -67,8 +67,8 @@ func TestAppendAgain(t *testing.T) {
 	s, requests := harness.CountedService(storagetest.Open(t))
 	l := openLog(t, s, c.now)
 	v := &claim{Employee: "223", Category: "Travel", Amount: 1}
-	harness.Check(t, l.Stamp(v))
-	stored := harness.Must[[]byte](t)(json.Marshal(v))
+	assert.Check(t, l.Stamp(v))
+	stored := assert.Must[[]byte](t)(json.Marshal(v))
 	for i, want := range []int{1, 2} {
 		requests.Reset()
 		if err := l.Append(ctx, v); err != nil || requests.Count() != want {
@@ -76,7 +76,7 @@ func TestAppendAgain(t *testing.T) {
 		}
 	}
 	again := new(claim)
-	harness.Check(t, json.Unmarshal(stored, again))
+	assert.Check(t, json.Unmarshal(stored, again))
 	other := openTable(t, s, l.Table().Name(), schemaAt(c.now)) // another process
 	if err := other.Append(ctx, again); err != nil || again.ETag == "" || again.ETag != v.ETag {
 		t.Errorf("the entry that was stored and read: %v, ETag %q, want %q", err, again.ETag, v.ETag)
@@ -84,7 +84,7 @@ func TestAppendAgain(t *testing.T) {
 	again.Amount = 2
 	assert.NoError(t, other.Repository().Replace(ctx, again), "Replace of an entry that was recognized")
 	assert.ErrorIs(t, l.Append(ctx, v), tables.ErrExists, "an entry of the same time and id and another amount")
-	assert.Slices(t, amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), []int{2}, "the log")
+	assert.Slices(t, amountsOf(assert.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), []int{2}, "the log")
 	c.pass(time.Hour) // far too late for a new entry; this one is there
 	assert.NoError(t, other.Append(ctx, again), "an hour later, the entry that is there")
 }
@@ -106,8 +106,8 @@ type loose struct {
 // map then, whose members have another order.
 func TestAppendAgainOfWhatIsReadAsAnother(t *testing.T) {
 	s, c := storagetest.Open(t), &clock{day}
-	l := harness.Must[*logtail.Log[loose]](t)(logtail.New(accountOf(t, s).Table(s.TableName(t)), logtail.Schema[loose]{Partition: func(v *loose) string { return v.User }, Now: c.now}))
-	harness.Check(t, l.Table().Create(t.Context()))
+	l := assert.Must[*logtail.Log[loose]](t)(logtail.New(accountOf(t, s).Table(s.TableName(t)), logtail.Schema[loose]{Partition: func(v *loose) string { return v.User }, Now: c.now}))
+	assert.Check(t, l.Table().Create(t.Context()))
 	for name, v := range map[string]loose{
 		"struct":     {Any: struct{ B, A int }{1, 2}},
 		"int64":      {Any: int64(1<<53 + 1)},
@@ -118,7 +118,7 @@ func TestAppendAgainOfWhatIsReadAsAnother(t *testing.T) {
 		"rest":       {Rest: map[string]tables.Value{"z": tables.String("1"), "a": tables.Double(2)}},
 	} {
 		v.User = "june"
-		harness.Check(t, l.Stamp(&v))
+		assert.Check(t, l.Stamp(&v))
 		again, other := v, v
 		assert.NoError(t, errors.Join(l.Append(t.Context(), &v), l.Append(t.Context(), &again)), name)
 		other.JSON = map[string]any{"other": true}
@@ -141,10 +141,10 @@ func TestOutsideWindow(t *testing.T) {
 	for _, distance := range []time.Duration{-half + 100*time.Millisecond, half} {
 		assert.NoError(t, l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(distance)}, Employee: "223"}), "%v away", distance)
 	}
-	assert.Equal(t, len(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), 2, "entries")
+	assert.Equal(t, len(assert.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), 2, "entries")
 	// An import goes through the repository.
 	old := &claim{Entry: logtail.Entry{LoggedAt: day.AddDate(-3, 0, 0), LogID: "old"}, Employee: "223", Amount: 5}
-	harness.Check(t, l.Repository().Insert(ctx, old))
+	assert.Check(t, l.Repository().Insert(ctx, old))
 	assert.ErrorIs(t, l.Repository().Insert(ctx, &claim{Employee: "223"}), tables.ErrInvalid, "an entry that was not stamped")
 	assert.ErrorIs(t, l.Append(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(1)}, Employee: "223"}), tables.ErrInvalid, "finer than 100 ns")
 }
@@ -160,7 +160,7 @@ func TestAppendLate(t *testing.T) {
 		other.Amount = 6
 		harness.WantKind(t, l.AppendLate(ctx, &other), tables.ErrExists)
 	}
-	assert.Equal(t, len(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), 3, "entries")
+	assert.Equal(t, len(assert.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), 3, "entries")
 	harness.WantKind(t, l.AppendLate(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(1)}, Employee: "223"}), tables.ErrInvalid)
 }
 
@@ -168,7 +168,7 @@ func TestNewRefuses(t *testing.T) {
 	account := accountOf(t, storagetest.Open(t))
 	table := account.Table("Claims")
 	partition := func(*claim) string { return "p" }
-	cosmos := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
+	cosmos := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
 	for name, f := range map[string]func() error{
 		"no table":     func() error { _, err := logtail.New(nil, schemaAt(nil)); return err },
 		"no partition": func() error { _, err := logtail.New(table, logtail.Schema[claim]{}); return err },

@@ -22,7 +22,7 @@ func TestFollowAllWaits(t *testing.T) {
 		counted, requests := harness.CountedService(s)
 		l := openLog(t, counted, nil)
 		writer := openTable(t, s, l.Table().Name(), schemaAt(nil))
-		f := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: 10 * time.Second}))
+		f := assert.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: 10 * time.Second}))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		go func() {
@@ -49,7 +49,7 @@ func TestFollowAllWaits(t *testing.T) {
 		if n := requests.Count(); n < 40 || n > 120 {
 			t.Errorf("%d requests in ten minutes", n)
 		}
-		harness.Check(t, writer.Append(t.Context(), &claim{Employee: "223", Amount: 3}))
+		assert.Check(t, writer.Append(t.Context(), &claim{Employee: "223", Amount: 3}))
 		for c, err := range f.All(t.Context()) {
 			if err != nil || c.Amount != 3 {
 				t.Errorf("All goes on with %v, %v", c, err)
@@ -68,7 +68,7 @@ func TestRowsOfNoEntry(t *testing.T) {
 		l := openLog(t, s, c.now)
 		fill(t, l, "223", entries)
 		row := &tables.Entity{Key: tables.Key{Partition: "223", Row: "log_2519936321679999999x"}}
-		harness.Check(t, l.Table().Entities().Insert(t.Context(), row))
+		assert.Check(t, l.Table().Entities().Insert(t.Context(), row))
 		n := 0
 		var last error
 		for _, err := range follower(t, l, "").Poll(t.Context()) {

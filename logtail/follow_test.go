@@ -19,7 +19,7 @@ import (
 // follower is one that begins at a cursor, as a new process does.
 func follower(t testing.TB, l *logtail.Log[claim], cursor string) *logtail.Follower[claim] {
 	t.Helper()
-	return harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", cursor, nil))
+	return assert.Must[*logtail.Follower[claim]](t)(l.Follower("223", cursor, nil))
 }
 
 // write puts an entry of a time into the log without asking how late it is.
@@ -43,7 +43,7 @@ func TestFollow(t *testing.T) {
 	poll(f)
 	for i := range 3 {
 		c.pass(time.Second)
-		harness.Check(t, l.Append(ctx, &claim{Employee: "223", Amount: i}))
+		assert.Check(t, l.Append(ctx, &claim{Employee: "223", Amount: i}))
 	}
 	poll(f, 0, 1, 2)
 	poll(f)
@@ -60,7 +60,7 @@ func TestFollow(t *testing.T) {
 	g := follower(t, l, f.Cursor())
 	poll(g, 6)
 	poll(follower(t, l, g.Cursor()))
-	from := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{From: c.at.Add(time.Second)}))
+	from := assert.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{From: c.at.Add(time.Second)}))
 	poll(from, 5, 6)
 }
 
@@ -96,7 +96,7 @@ func TestFollowWindow(t *testing.T) {
 	poll()
 	write(t, l, 7, c.at.Add(-logtail.DefaultWindow))
 	poll(7)
-	assert.Slices(t, amountsOf(harness.Must[[]*claim](t)(l.Latest(t.Context(), "223", 10))), []int{6, 7, 2, 5, 1, 3, 4}, "Latest")
+	assert.Slices(t, amountsOf(assert.Must[[]*claim](t)(l.Latest(t.Context(), "223", 10))), []int{6, 7, 2, 5, 1, 3, 4}, "Latest")
 }
 
 // TestFollowIdle: a process that follows a log in which nothing happens reads the window again until it is over, and its cursor
@@ -109,7 +109,7 @@ func TestFollowIdle(t *testing.T) {
 	all := make([]*claim, 1500)
 	for i := range all {
 		all[i] = &claim{Employee: "223", Amount: i}
-		harness.Check(t, l.Stamp(all[i]))
+		assert.Check(t, l.Stamp(all[i]))
 	}
 	if _, err := l.Repository().BulkNonAtomic(t.Context(), func(yield func(*claim, error) bool) {
 		for _, v := range all {
@@ -145,10 +145,10 @@ func TestFollowerClockIsSetAhead(t *testing.T) {
 	logtail.SetUptime(reader, func() time.Duration { return right.at.Sub(day) })
 	f := follower(t, reader, "")
 	late := &claim{Employee: "223", Amount: 1}
-	harness.Check(t, writer.Stamp(late))
+	assert.Check(t, writer.Stamp(late))
 	right.pass(9 * time.Second)
 	own.pass(9 * time.Second)
-	harness.Check(t, writer.Append(t.Context(), &claim{Employee: "223", Amount: 2}))
+	assert.Check(t, writer.Append(t.Context(), &claim{Employee: "223", Amount: 2}))
 	got := amounts(t, f.Poll(t.Context()))
 	own.pass(time.Hour)
 	got = append(got, amounts(t, f.Poll(t.Context()))...)
@@ -182,7 +182,7 @@ func TestFollowBacklog(t *testing.T) {
 			for want <= n+1 {
 				f := follower(t, l, cursor)
 				for v, err := range f.Poll(t.Context()) {
-					harness.Check(t, err)
+					assert.Check(t, err)
 					if v.Amount != want {
 						t.Fatalf("%d comes where %d is due", v.Amount, want)
 					}
@@ -230,8 +230,8 @@ func TestFollowAll(t *testing.T) {
 	l := openLog(t, storagetest.Open(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	f := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: time.Millisecond}))
-	harness.Check(t, l.Append(ctx, &claim{Employee: "223"}))
+	f := assert.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: time.Millisecond}))
+	assert.Check(t, l.Append(ctx, &claim{Employee: "223"}))
 	got, last := []int{}, error(nil)
 	for v, err := range f.All(ctx) {
 		if last = err; err != nil {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -19,11 +18,11 @@ func TestGoldenRow(t *testing.T) {
 	ctx, c := t.Context(), &clock{day}
 	l := openLog(t, storagetest.Open(t), c.now)
 	v := &claim{Entry: logtail.Entry{LoggedAt: day, LogID: "7ZQ3GTLDVYMV5W2KHJ5T6XKX4E"}, Employee: "000223", Amount: 12}
-	harness.Check(t, l.Append(ctx, v))
+	assert.Check(t, l.Append(ctx, v))
 	answer, err := l.Table().Client().GetEntity(ctx, "000223", "log_2519936321679999999_7ZQ3GTLDVYMV5W2KHJ5T6XKX4E", nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	var row map[string]any
-	harness.Check(t, json.Unmarshal(answer.Value, &row))
+	assert.Check(t, json.Unmarshal(answer.Value, &row))
 	var got []string
 	for _, name := range slices.Sorted(maps.Keys(row)) {
 		if !strings.HasPrefix(name, "odata.") && !strings.HasPrefix(name, "Timestamp") && !strings.HasPrefix(name, "_tp") {
@@ -43,7 +42,7 @@ func TestGoldenCursor(t *testing.T) {
 	c := &clock{day}
 	s := storagetest.Simulator(t, nil)
 	l := openTable(t, s, "Claims", schemaAt(c.now))
-	harness.Check(t, l.Table().Create(t.Context()))
+	assert.Check(t, l.Table().Create(t.Context()))
 	write(t, l, 1, day)
 	write(t, l, 2, day.Add(1500))
 	f := follower(t, l, "")

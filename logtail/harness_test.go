@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -34,7 +34,7 @@ func (c *clock) pass(d time.Duration) { c.at = c.at.Add(d) }
 
 func accountOf(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	return assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func schemaAt(now func() time.Time) logtail.Schema[claim] {
@@ -45,13 +45,13 @@ func schemaAt(now func() time.Time) logtail.Schema[claim] {
 func openLog(t testing.TB, s *storagetest.Service, now func() time.Time) *logtail.Log[claim] {
 	t.Helper()
 	l := openTable(t, s, s.TableName(t), schemaAt(now))
-	harness.Check(t, l.Table().Create(t.Context()))
+	assert.Check(t, l.Table().Create(t.Context()))
 	return l
 }
 
 func openTable(t testing.TB, s *storagetest.Service, table string, schema logtail.Schema[claim]) *logtail.Log[claim] {
 	t.Helper()
-	return harness.Must[*logtail.Log[claim]](t)(logtail.New(accountOf(t, s).Table(table), schema, byCategory()))
+	return assert.Must[*logtail.Log[claim]](t)(logtail.New(accountOf(t, s).Table(table), schema, byCategory()))
 }
 
 func byCategory() *intrapartition.Index[claim] {
@@ -68,7 +68,7 @@ func amounts(t testing.TB, all iter.Seq2[*claim, error]) []int {
 	t.Helper()
 	got := []int{}
 	for c, err := range all {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		got = append(got, c.Amount)
 	}
 	return got

@@ -30,18 +30,18 @@ func TestLatestIsOneRequest(t *testing.T) {
 			fill(t, l, "2231", 20)
 			for _, n := range []int{1, 10, 100, 1000} {
 				requests.Reset()
-				latest := harness.Must[[]*claim](t)(l.Latest(t.Context(), "223", n))
+				latest := assert.Must[[]*claim](t)(l.Latest(t.Context(), "223", n))
 				if got := amountsOf(latest); !slices.Equal(got, down(size, min(n, size))) || requests.Count() != 1 {
 					t.Errorf("the latest %d of %d: %d entries with %d requests, want 1", n, size, len(got), requests.Count())
 				}
 			}
 			if size > 1000 {
 				requests.Reset()
-				if got := harness.Must[[]*claim](t)(l.Latest(t.Context(), "223", 2500)); len(got) != 2500 || requests.Count() != 3 {
+				if got := assert.Must[[]*claim](t)(l.Latest(t.Context(), "223", 2500)); len(got) != 2500 || requests.Count() != 3 {
 					t.Errorf("the latest 2,500: %d with %d requests, want 3", len(got), requests.Count())
 				}
 			}
-			assert.Len(t, harness.Must[[]*claim](t)(l.Latest(t.Context(), "nobody", 10)), 0, "nobody")
+			assert.Len(t, assert.Must[[]*claim](t)(l.Latest(t.Context(), "nobody", 10)), 0, "nobody")
 			assert.ErrorIs(t, assert.Err(l.Latest(t.Context(), "223", 0)), tables.ErrInvalid, "the latest 0")
 		})
 	}
@@ -82,7 +82,7 @@ func TestBetween(t *testing.T) {
 	}
 	assert.ErrorIs(t, last, tables.ErrInvalid, "from the year 10001")
 	query := l.Query("223", at(10), at(40))
-	assert.Equal(t, harness.Must[tables.Plan](t)(query.Plan()).Class, tables.RangeQuery, "the class")
+	assert.Equal(t, assert.Must[tables.Plan](t)(query.Plan()).Class, tables.RangeQuery, "the class")
 	assert.Slices(t, amounts(t, query.Where(tables.Gt("Amount", 35)).Select("Amount").All(t.Context())), down(39, 4), "with a condition")
 }
 
@@ -92,16 +92,16 @@ func TestIndexesCompose(t *testing.T) {
 	categories := byCategory()
 	table := accountOf(t, s).Table(s.TableName(t))
 	c := &clock{day}
-	l := harness.Must[*logtail.Log[claim]](t)(logtail.New(table, schemaAt(c.now), categories))
-	harness.Check(t, table.Create(ctx))
+	l := assert.Must[*logtail.Log[claim]](t)(logtail.New(table, schemaAt(c.now), categories))
+	assert.Check(t, table.Create(ctx))
 	for i, category := range []string{"Travel", "Meals", "Travel", "", "Meals", "Travel"} {
-		harness.Check(t, l.Append(ctx, &claim{Employee: "223", Category: category, Amount: i}))
+		assert.Check(t, l.Append(ctx, &claim{Employee: "223", Category: category, Amount: i}))
 	}
-	assert.Slices(t, amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), down(5, 6), "the latest")
+	assert.Slices(t, amountsOf(assert.Must[[]*claim](t)(l.Latest(ctx, "223", 10))), down(5, 6), "the latest")
 	travel := compoundkey.Exactly(compoundkey.String("Travel"))
 	assert.Slices(t, amounts(t, categories.In("223").Range(ctx, travel)), []int{5, 2, 0}, "the latest for travel")
 	// The newest of several partitions.
-	harness.Check(t, l.Append(ctx, &claim{Employee: "7", Amount: 100}))
+	assert.Check(t, l.Append(ctx, &claim{Employee: "7", Amount: 100}))
 	merged := l.Repository().Query().Top(3).AllPartitions(ctx, []string{"223", "7"}, &tables.ParallelOptions[claim]{Order: l.NewestFirst})
 	assert.Slices(t, amounts(t, merged), []int{100, 5, 4}, "the latest of two partitions")
 }
@@ -120,7 +120,7 @@ func TestUnorderedIsRefused(t *testing.T) {
 		last = err
 	}
 	assert.ErrorIs(t, last, tables.ErrGarbled, "Between")
-	f := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", nil))
+	f := assert.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", nil))
 	last = nil
 	for _, err := range f.Poll(t.Context()) {
 		last = err

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -38,7 +38,7 @@ type cached struct {
 func newCached(t *testing.T, s *storagetest.Service, o relationships.CacheOptions) *cached {
 	t.Helper()
 	w := newWorld(t, s, inParent)
-	c := &cached{stored: harness.Must[*process](t)(w.start(s)).departments}
+	c := &cached{stored: assert.Must[*process](t)(w.start(s)).departments}
 	faulty, _ := s.Faulty(storagetest.First(&c.counter, storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
 		switch hold := c.hold; {
 		case c.broken.Load():
@@ -50,10 +50,10 @@ func newCached(t *testing.T, s *storagetest.Service, o relationships.CacheOption
 	})))
 	faulty.ClientOptions.Retry.MaxRetries = -1
 	o.Now = c.clock.now
-	departments := harness.Must[*process](t)(w.start(faulty)).departments
+	departments := assert.Must[*process](t)(w.start(faulty)).departments
 	var err error
 	c.Cache, err = relationships.NewCache(departments, departments.Query().Partition("Sales"), &o)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -61,13 +61,13 @@ func newCached(t *testing.T, s *storagetest.Service, o relationships.CacheOption
 // budget is what the cache has of department A.
 func (c *cached) budget(t *testing.T) int {
 	t.Helper()
-	return harness.Must[*department](t)(c.Get(t.Context(), departmentKey("Sales", "A"))).Budget
+	return assert.Must[*department](t)(c.Get(t.Context(), departmentKey("Sales", "A"))).Budget
 }
 
 func (c *cached) spend(t *testing.T, budget int) {
 	t.Helper()
 	_, err := c.stored.Update(t.Context(), departmentKey("Sales", "A"), func(d *department) error { d.Budget = budget; return nil })
-	harness.Check(t, err)
+	assert.Check(t, err)
 }
 
 // TestCacheAges: fresh, stale while it is read again, and too old.
@@ -96,7 +96,7 @@ func TestCacheAges(t *testing.T) {
 			t.Errorf("one that is too old gives %d, after %d requests", got, c.counter.Count())
 		}
 		c.spend(t, 8)
-		harness.Check(t, c.Refresh(t.Context()))
+		assert.Check(t, c.Refresh(t.Context()))
 		if got := c.budget(t); got != 8 || c.counter.Count() != 4 {
 			t.Errorf("after Refresh it gives %d, after %d requests", got, c.counter.Count())
 		}
@@ -176,7 +176,7 @@ func TestCacheReadsOnce(t *testing.T) {
 		if !errors.Is(errs[0], context.Canceled) {
 			t.Errorf("who has left got %v", errs[0])
 		}
-		harness.Check(t, errs[1:]...)
+		assert.Check(t, errs[1:]...)
 		if got := c.counter.Count(); got != 1 {
 			t.Errorf("%d requests", got)
 		}
@@ -214,7 +214,7 @@ func TestCacheIsShared(t *testing.T) {
 	}
 	for budget := range 10 {
 		c.spend(t, budget)
-		harness.Check(t, c.Refresh(t.Context()))
+		assert.Check(t, c.Refresh(t.Context()))
 		if got := c.budget(t); got != budget {
 			t.Errorf("after Refresh it gives %d, want %d", got, budget)
 		}
@@ -243,16 +243,16 @@ func TestCacheIsBounded(t *testing.T) {
 	if _, err := relationships.NewCache[department](nil, query, nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no repository: %v", err)
 	}
-	scanning := harness.Must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, c.stored.Query(), nil))
+	scanning := assert.Must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, c.stored.Query(), nil))
 	defer scanning.Close()
 	if _, err := scanning.Get(ctx, departmentKey("Sales", "A")); !errors.Is(err, tables.ErrTableScan) {
 		t.Errorf("a scan without leave: %v", err)
 	}
 	var names []string
-	whole := harness.Must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, query, nil))
+	whole := assert.Must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, query, nil))
 	defer whole.Close()
 	for d, err := range whole.All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		names = append(names, d.Name)
 	}
 	if fmt.Sprint(names) != "[A B]" {

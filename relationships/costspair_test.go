@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -18,13 +18,13 @@ func TestRequestCountsOfPairs(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := harness.Must[*process](t)(w.start(&counted))
-	photos := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.plain.Table(), patterns.Schema[photo]{Rows: compoundkey.Starting("photo"),
+	p := assert.Must[*process](t)(w.start(&counted))
+	photos := assert.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.plain.Table(), patterns.Schema[photo]{Rows: compoundkey.Starting("photo"),
 		Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}))
-	pair := harness.Must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.plain, photos, photoKey))
+	pair := assert.Must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.plain, photos, photoKey))
 	cost := func(want int, what string, err error) {
 		t.Helper()
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if got := counter.Reset(); got != want {
 			t.Errorf("%s: %d requests, want %d", what, got, want)
 		}

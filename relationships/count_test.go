@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -23,7 +24,7 @@ func TestConcurrentWriters(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := newWorld(t, s, f)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			const n = 10
 			together := func(change func(id int) error) {
 				t.Helper()
@@ -33,12 +34,12 @@ func TestConcurrentWriters(t *testing.T) {
 					running.Go(func() { errs[id] = change(id) })
 				}
 				running.Wait()
-				harness.Check(t, errs...)
+				assert.Check(t, errs...)
 				if f == members {
-					harness.Check(t, drainNow(ctx, p.queue))
+					assert.Check(t, drainNow(ctx, p.queue))
 				}
 				_, err := w.check(ctx, s)
-				harness.Check(t, err)
+				assert.Check(t, err)
 			}
 			together(func(id int) error {
 				return p.employees.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: id, Project: "P"})
@@ -62,42 +63,42 @@ func TestCountsThatAreWrong(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := newWorld(t, s, f)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			right := func() {
 				t.Helper()
 				_, err := w.check(ctx, s)
-				harness.Check(t, err)
+				assert.Check(t, err)
 			}
 			for id := range 3 {
-				harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: id}))
+				assert.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: id}))
 			}
 			if f == ownRow {
 				right() // it counts them itself as long as there is no row
-				harness.Check(t, p.employees.Insert(ctx, jones()))
+				assert.Check(t, p.employees.Insert(ctx, jones()))
 				right()
-				harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 5}))
+				assert.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 5}))
 				n, was, err := p.count.Recount(ctx, "Sales")
-				if harness.Check(t, err); n != 5 || was != 4 {
+				if assert.Check(t, err); n != 5 || was != 4 {
 					t.Errorf("counted %d after %d", n, was)
 				}
 				for id := range 6 {
-					harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
+					assert.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
 				}
 			} else {
 				n, was, err := p.parents.Recount(ctx, departmentKey("Sales", "A"))
-				if harness.Check(t, err); n != 3 || was != 0 {
+				if assert.Check(t, err); n != 3 || was != 0 {
 					t.Errorf("counted %d after %d", n, was)
 				}
 				right()
 				for id := range 3 {
-					harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
+					assert.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
 				}
 			}
 			for e, err := range p.employees.Query().Partition("Sales").All(ctx) {
-				harness.Check(t, err, p.employees.Delete(ctx, e)) // more than were counted
+				assert.Check(t, err, p.employees.Delete(ctx, e)) // more than were counted
 			}
 			right()
-			harness.Check(t, recount(ctx, p))
+			assert.Check(t, recount(ctx, p))
 		})
 	}
 }
@@ -106,7 +107,7 @@ func TestCountsThatAreWrong(t *testing.T) {
 func TestParents(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, inParent)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	e := jones()
 	e.Group = "none"
 	var failed *tables.Error
@@ -117,15 +118,15 @@ func TestParents(t *testing.T) {
 		t.Fatalf("it was written: %v", err)
 	}
 	e.Group = "A"
-	harness.Check(t, p.employees.Insert(ctx, e))
-	stale := harness.Must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A")))
-	harness.Check(t, p.employees.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 2}))
+	assert.Check(t, p.employees.Insert(ctx, e))
+	stale := assert.Must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A")))
+	assert.Check(t, p.employees.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 2}))
 	if err := p.departments.Delete(ctx, stale); !errors.Is(err, tables.ErrConflict) {
 		t.Fatalf("a parent is deleted that got a child meanwhile: %v", err)
 	}
-	harness.Check(t, p.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
+	assert.Check(t, p.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
 	e.Group = ""
-	harness.Check(t, p.employees.Replace(ctx, e))
+	assert.Check(t, p.employees.Replace(ctx, e))
 }
 
 // TestRequestCounts holds what the package's comment says of requests.
@@ -137,15 +138,15 @@ func TestRequestCounts(t *testing.T) {
 			counter := &storagetest.RequestCounter{}
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-			p := harness.Must[*process](t)(w.start(&counted))
+			p := assert.Must[*process](t)(w.start(&counted))
 			cost := func(i int, what string, err error) {
 				t.Helper()
-				harness.Check(t, err)
+				assert.Check(t, err)
 				if got := counter.Count(); got != want[i] {
 					t.Errorf("%s: %d requests, want %d: %v", what, got, want[i], counter.Kinds())
 				}
 				if f == async {
-					harness.Check(t, drainNow(ctx, harness.Must[*process](t)(w.start(s)).queue))
+					assert.Check(t, drainNow(ctx, assert.Must[*process](t)(w.start(s)).queue))
 				}
 				counter.Reset()
 			}
@@ -198,18 +199,18 @@ func (r *recorder) Run(ctx context.Context, intent intents.Intent, commit func(c
 func TestGolden(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, members)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	r := &recorder{}
 	count := relationships.NewCount[employee]("count", nil)
-	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, Rows: compoundkey.Starting("empid")},
+	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, Rows: compoundkey.Starting("empid")},
 		count, relationships.NewSummary("load", idOf, &relationships.SummaryOptions[employee]{Group: func(e *employee) string { return e.Group }}),
 		relationships.NewMembers("members", p.other, projectOf)))
 	e := jones()
-	harness.Check(t, repo.Insert(ctx, e), repo.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}))
+	assert.Check(t, repo.Insert(ctx, e), repo.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}))
 	e.Project = "Q"
-	harness.Check(t, repo.Replace(ctx, e))
+	assert.Check(t, repo.Replace(ctx, e))
 	e.Name = "Kwok"
-	harness.Check(t, repo.Replace(ctx, e))
+	assert.Check(t, repo.Replace(ctx, e))
 	said := []string{`map["members":["projects\tP"]]`, `map["members":["projects\tP"]]`, `map["members":["projects\tQ" "projects\tP"]]`}
 	if !slices.Equal(r.said, said) {
 		t.Errorf("intents say %q", r.said)
@@ -217,7 +218,7 @@ func TestGolden(t *testing.T) {
 	var rows []string
 	for _, table := range []*tables.Table{p.employees.Table(), p.other} {
 		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if row.Properties.Has("Name") {
 				continue // an employee or a department
 			}
@@ -245,9 +246,9 @@ func TestGolden(t *testing.T) {
 func repairAll(t testing.TB, p *process) []patterns.Finding {
 	t.Helper()
 	found, err := harness.Findings(t.Context(), p.employees.Repair, &patterns.JobOptions{Lag: 1})
-	harness.Check(t, err)
+	assert.Check(t, err)
 	for _, f := range found {
-		harness.Check(t, f.NotRepaired)
+		assert.Check(t, f.NotRepaired)
 	}
 	return found
 }
@@ -256,8 +257,8 @@ func repairAll(t testing.TB, p *process) []patterns.Finding {
 func TestMembersAreRepaired(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, members)
-	p := harness.Must[*process](t)(w.start(s))
-	harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}), p.employees.Insert(ctx, jones()),
+	p := assert.Must[*process](t)(w.start(s))
+	assert.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}), p.employees.Insert(ctx, jones()),
 		p.plain.DeleteUnconditional(ctx, employeeKey("Sales", 223)), p.employees.Insert(ctx, &employee{Site: "Sales", ID: 3, Project: "Q"}))
 	var found []string
 	for _, f := range repairAll(t, p) {
@@ -268,7 +269,7 @@ func TestMembersAreRepaired(t *testing.T) {
 		t.Errorf("found %q", found)
 	}
 	// A row that was removed by hand, and entered again, has counted twice.
-	harness.Check(t, p.other.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "projects", Row: "members_P!_Sales!_empid^1000001"}))
+	assert.Check(t, p.other.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "projects", Row: "members_P!_Sales!_empid^1000001"}))
 	repairAll(t, p)
 	for _, before := range []int64{2, 1} {
 		if n, was, err := p.members.Recount(ctx, projectKey("P")); n != 1 || was != before || err != nil {
@@ -279,19 +280,19 @@ func TestMembersAreRepaired(t *testing.T) {
 		t.Errorf("of no members %d, and it was %d, %v", n, was, err)
 	}
 	_, err := w.check(ctx, s)
-	harness.Check(t, err)
+	assert.Check(t, err)
 }
 
 // TestDeclarationsAreRefused: by NewRepository, before anything is read or written.
 func TestDeclarationsAreRefused(t *testing.T) {
 	s := storagetest.Open(t)
 	w := newWorld(t, s, inParent)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	attach := func(kept patterns.Pattern[employee]) error {
 		_, err := patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[employee]{Key: p.employees.KeyOf, Rows: compoundkey.Starting("empid")}, kept)
 		return err
 	}
-	elsewhere := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))
+	elsewhere := assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))
 	for what, kept := range map[string]patterns.Pattern[employee]{
 		"a count named as the prefix": relationships.NewCount[employee]("empid", nil),
 		"a count with a bad name":     relationships.NewCount[employee]("a b", nil),
@@ -328,11 +329,11 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		}
 	}
 	there := relationships.NewParentCount("count", p.departments, func(*employee) (tables.Key, bool) { return departmentKey("Other", "A"), true }, countOf)
-	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf}, there))
+	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf}, there))
 	if err := repo.Insert(ctx, jones()); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a parent in another partition: %v", err)
 	}
-	long := harness.Must[*process](t)((&world{form: members, table: w.table, other: w.other, queue: w.queue}).start(s))
+	long := assert.Must[*process](t)((&world{form: members, table: w.table, other: w.other, queue: w.queue}).start(s))
 	tooLong := jones()
 	tooLong.Project = fmt.Sprintf("%0500d", 1)
 	if err := long.employees.Insert(ctx, tooLong); !errors.Is(err, tables.ErrInvalid) {

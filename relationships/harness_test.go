@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -64,13 +65,13 @@ type world struct {
 func newWorld(t testing.TB, s *storagetest.Service, f form) *world {
 	t.Helper()
 	w := &world{form: f, table: s.TableName(t), other: s.TableName(t), queue: s.QueueName(t), attempts: 60}
-	p := harness.Must[*process](t)(w.start(s))
-	harness.Check(t, p.employees.Table().Create(t.Context()))
+	p := assert.Must[*process](t)(w.start(s))
+	assert.Check(t, p.employees.Table().Create(t.Context()))
 	if f == members || f == async {
-		harness.Check(t, p.other.Create(t.Context()), p.queue.Create(t.Context()))
+		assert.Check(t, p.other.Create(t.Context()), p.queue.Create(t.Context()))
 	}
 	for _, name := range []string{"A", "B"} {
-		harness.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 5}))
+		assert.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 5}))
 	}
 	return w
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -34,10 +35,10 @@ func TestForgedParents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
-			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), &eventual.QueueOptions{VisibilityTimeout: visibility}))
+			account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), &eventual.QueueOptions{VisibilityTimeout: visibility}))
 			table := harness.In(account.Table(s.TableName(t)), queue)
-			departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(table, patterns.Schema[department]{
+			departments := assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(table, patterns.Schema[department]{
 				Name: "departments", Rows: compoundkey.Starting("dept"), Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 			}))
 			members := relationships.NewMembers("members", nil, named)
@@ -45,16 +46,16 @@ func TestForgedParents(t *testing.T) {
 			if c.count {
 				kept = relationships.NewParentCount("count", departments, named, countOf)
 			}
-			employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(table, patterns.Schema[employee]{
+			employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(table, patterns.Schema[employee]{
 				Name: "employees", Rows: compoundkey.Starting("empid"), MayName: c.mayName, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) },
 			}, kept))
-			harness.Check(t, table.Create(ctx), queue.Create(ctx))
-			harness.Check(t, departments.Insert(ctx, &department{Site: "Works", Name: "A"}))
-			harness.Check(t, employees.Insert(ctx, &employee{Site: "Works", ID: 1, Project: "Works"}))
+			assert.Check(t, table.Create(ctx), queue.Create(ctx))
+			assert.Check(t, departments.Insert(ctx, &department{Site: "Works", Name: "A"}))
+			assert.Check(t, employees.Insert(ctx, &employee{Site: "Works", ID: 1, Project: "Works"}))
 			victims := func() string {
 				var all []string
 				for row, err := range table.Entities().Query().Partition("Works").All(ctx) {
-					harness.Check(t, err)
+					assert.Check(t, err)
 					all = append(all, row.Key.Row+" "+string(row.ETag))
 				}
 				return strings.Join(all, "\n")
@@ -64,12 +65,12 @@ func TestForgedParents(t *testing.T) {
 			forged.Set("Site", tables.String("Attacker"))
 			forged.Set("ID", tables.Int32(9))
 			forged.Set("Project", tables.String("Works"))
-			harness.Check(t, table.Entities().Insert(ctx, forged))
+			assert.Check(t, table.Entities().Insert(ctx, forged))
 			found, err := harness.Findings(ctx, employees.Repair, &patterns.JobOptions{Lag: 1})
-			harness.Check(t, err)
+			assert.Check(t, err)
 			insertErr := employees.Insert(ctx, &employee{Site: "Attacker", ID: 8, Project: "Works"})
 			_, err = employees.Update(ctx, forged.Key, func(e *employee) error { e.Project = ""; return nil })
-			harness.Check(t, err, drainNow(ctx, queue))
+			assert.Check(t, err, drainNow(ctx, queue))
 			if after := victims(); (before != after) != c.open {
 				t.Errorf("the victim's rows, before:\n%s\nafter:\n%s", before, after)
 			}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -17,26 +17,26 @@ import (
 func TestOrderWithLines(t *testing.T) {
 	ctx, service, requests := t.Context(), *storagetest.Open(t), &storagetest.RequestCounter{}
 	service.ClientOptions.PerRetryPolicies = append(slices.Clip(service.ClientOptions.PerRetryPolicies), requests)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions}))
-	s := harness.Must[*shop](t)(openShop(account))
-	harness.Check(t, s.store.Create(ctx), s.store.Close(ctx)) // from here on a change returns when its copies are settled
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions}))
+	s := assert.Must[*shop](t)(openShop(account))
+	assert.Check(t, s.store.Create(ctx), s.store.Close(ctx)) // from here on a change returns when its copies are settled
 	var products []string
 	for i := range 20 {
 		products = append(products, fmt.Sprint("product ", i))
 	}
 	requests.Reset()
-	harness.Check(t, s.orders.Insert(ctx, &Order{Tenant: "contoso", ID: "1", Reference: "A-1"}))
+	assert.Check(t, s.orders.Insert(ctx, &Order{Tenant: "contoso", ID: "1", Reference: "A-1"}))
 	alone := requests.Count()
 	requests.Reset()
 	o := &Order{Tenant: "contoso", ID: "2", Reference: "A-2"}
-	harness.Check(t, s.place(ctx, o, products...))
+	assert.Check(t, s.place(ctx, o, products...))
 	if n := requests.Count(); n != alone || alone != 3 { // mark, transaction, settle
 		t.Errorf("an order alone is %d requests, with 20 lines %d", alone, n)
 	}
 	if o.Lines != 20 {
 		t.Errorf("the order given was not updated: %d lines", o.Lines)
 	}
-	found := harness.Must[*Order](t)(s.byReference.Get(ctx, compoundkey.String("A-2")))
+	found := assert.Must[*Order](t)(s.byReference.Get(ctx, compoundkey.String("A-2")))
 	if found.Lines != 20 || found.ID != "2" {
 		t.Errorf("%+v", found)
 	}
@@ -46,12 +46,12 @@ func TestOrderWithLines(t *testing.T) {
 	s.orders.StageDelete(x, o)
 	lines := 0
 	for l, err := range s.lines.Query().Partition("contoso").All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		s.lines.StageDelete(x, l)
 		lines++
 	}
 	_, err := x.Commit(ctx)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	if _, err := s.orders.Get(ctx, orderKey("contoso", "2")); lines != 20 || !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("%d lines, %v", lines, err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -32,18 +32,18 @@ func TestRecountOfANumberThatSeemsRight(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := newWorld(t, s, f)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			in := func(id int) *employee { return &employee{Site: "Sales", Group: "A", ID: id} }
-			harness.Check(t, p.employees.Insert(ctx, in(1)), p.employees.Insert(ctx, in(2)), p.employees.Insert(ctx, in(3)))
-			harness.Check(t, p.plain.DeleteUnconditional(ctx, employeeKey("Sales", 2)))
-			b := &between{do: func() { harness.Check(t, p.employees.Insert(ctx, in(2))) }}
-			counting := harness.Must[*process](t)(w.start(s.WithTransport(func(inner policy.Transporter) policy.Transporter { b.inner = inner; return b })))
-			harness.Check(t, recount(ctx, counting))
+			assert.Check(t, p.employees.Insert(ctx, in(1)), p.employees.Insert(ctx, in(2)), p.employees.Insert(ctx, in(3)))
+			assert.Check(t, p.plain.DeleteUnconditional(ctx, employeeKey("Sales", 2)))
+			b := &between{do: func() { assert.Check(t, p.employees.Insert(ctx, in(2))) }}
+			counting := assert.Must[*process](t)(w.start(s.WithTransport(func(inner policy.Transporter) policy.Transporter { b.inner = inner; return b })))
+			assert.Check(t, recount(ctx, counting))
 			if b.do != nil {
 				t.Error("no query was seen")
 			}
 			_, err := w.check(ctx, s)
-			harness.Check(t, err)
+			assert.Check(t, err)
 		})
 	}
 }

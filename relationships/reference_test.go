@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -22,11 +22,11 @@ func TestJoin(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := harness.Must[*process](t)(w.start(&counted))
+	p := assert.Must[*process](t)(w.start(&counted))
 	var want []string
 	for id := range 7 {
 		e := &employee{Site: "Sales", ID: id, Group: []string{"A", "B", "none", ""}[id%4]}
-		harness.Check(t, p.plain.Insert(ctx, e))
+		assert.Check(t, p.plain.Insert(ctx, e))
 		parent := ""
 		if e.Group == "A" || e.Group == "B" {
 			parent = e.Group
@@ -54,7 +54,7 @@ func TestJoin(t *testing.T) {
 		r := relationships.Reference[employee, department]{Source: relationships.FromRepository(p.departments, 2), Key: groupOf, Batch: batch}
 		counter.Reset()
 		found, err := read(r, all, 0)
-		if harness.Check(t, err); !slices.Equal(found, want) {
+		if assert.Check(t, err); !slices.Equal(found, want) {
 			t.Errorf("batches of %d: %q", batch, found)
 		}
 		if got := counter.Count(); got != requests {
@@ -64,7 +64,7 @@ func TestJoin(t *testing.T) {
 			t.Errorf("the first two are %q, %v", found, err)
 		}
 	}
-	cache := harness.Must[*relationships.Cache[department]](t)(relationships.NewCache(p.departments, p.departments.Query().Partition("Sales"), nil))
+	cache := assert.Must[*relationships.Cache[department]](t)(relationships.NewCache(p.departments, p.departments.Query().Partition("Sales"), nil))
 	defer cache.Close()
 	r := relationships.Reference[employee, department]{Source: cache, Key: groupOf, Batch: 1}
 	counter.Reset()
@@ -91,9 +91,9 @@ func TestJoin(t *testing.T) {
 // TestGet: one parent; none, one that is not there, and a source without a repository.
 func TestGet(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	p := harness.Must[*process](t)(newWorld(t, s, inParent).start(s))
+	p := assert.Must[*process](t)(newWorld(t, s, inParent).start(s))
 	r := relationships.Reference[employee, department]{Source: relationships.FromRepository(p.departments, 0), Key: groupOf}
-	if d := harness.Must[*department](t)(r.Get(ctx, jones())); d.Name != "A" {
+	if d := assert.Must[*department](t)(r.Get(ctx, jones())); d.Name != "A" {
 		t.Errorf("got %s", d.Name)
 	}
 	for _, group := range []string{"", "none"} {
@@ -123,35 +123,35 @@ func photoKey(e tables.Key) tables.Key {
 func TestPair(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, ownRow)
-	p := harness.Must[*process](t)(w.start(s))
+	p := assert.Must[*process](t)(w.start(s))
 	schema := patterns.Schema[photo]{Rows: compoundkey.Starting("photo"), Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}
-	photos := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.employees.Table(), schema))
-	pair := harness.Must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.employees, photos, photoKey))
+	photos := assert.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.employees.Table(), schema))
+	pair := assert.Must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.employees, photos, photoKey))
 	e, own := jones(), &photo{Site: "Sales", ID: 223, Data: []byte{1}}
 	if err := pair.Insert(ctx, e, &photo{Site: "Sales", ID: 1}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("another's photo: %v", err)
 	}
-	harness.Check(t, pair.Insert(ctx, e, own))
+	assert.Check(t, pair.Insert(ctx, e, own))
 	if err := pair.Insert(ctx, jones(), &photo{Site: "Sales", ID: 223}); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("a second time: %v", err)
 	}
 	_, err := w.check(ctx, s) // the employees' own pattern follows
-	harness.Check(t, err)
+	assert.Check(t, err)
 	a, b, err := pair.Get(ctx, e.Key())
 	if err != nil || a.Name != "Jones" || len(b.Data) != 1 {
 		t.Errorf("got %v, %v, %v", a, b, err)
 	}
 	stale := *b
 	b.Data = []byte{2}
-	harness.Check(t, photos.Replace(ctx, b))
+	assert.Check(t, photos.Replace(ctx, b))
 	if err := pair.Delete(ctx, a, &stale); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("a stale photo: %v", err)
 	}
-	harness.Check(t, pair.Delete(ctx, a, b))
+	assert.Check(t, pair.Delete(ctx, a, b))
 	if _, _, err := pair.Get(ctx, e.Key()); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("after the delete: %v", err)
 	}
-	harness.Check(t, p.employees.Insert(ctx, jones()))
+	assert.Check(t, p.employees.Insert(ctx, jones()))
 	if a, b, err := pair.Get(ctx, e.Key()); err != nil || a == nil || b != nil {
 		t.Errorf("without a photo: %v, %v, %v", a, b, err)
 	}
@@ -160,7 +160,7 @@ func TestPair(t *testing.T) {
 			t.Errorf("a nil: %v", err)
 		}
 	}
-	elsewhere := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.other, schema))
+	elsewhere := assert.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.other, schema))
 	if _, err := relationships.NewPair(p.employees, elsewhere, photoKey); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("two tables: %v", err)
 	}
@@ -168,7 +168,7 @@ func TestPair(t *testing.T) {
 		t.Errorf("no convention: %v", err)
 	}
 	// On two tables the convention is a reference.
-	harness.Check(t, elsewhere.Table().Create(ctx))
+	assert.Check(t, elsewhere.Table().Create(ctx))
 	r := relationships.Reference[employee, photo]{Source: relationships.FromRepository(elsewhere, 0), Key: relationships.SameKey(p.employees)}
 	if _, err := r.Get(ctx, jones()); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the same key elsewhere: %v", err)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -32,16 +33,16 @@ type item struct {
 // itemsIn is a repository of items with a summary of each order.
 func itemsIn(t testing.TB, s *storagetest.Service) (*patterns.Repository[item], *relationships.Summary[item]) {
 	t.Helper()
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	total := relationships.NewSummary("total", func(v *item) (int64, bool) { return v.Cents, !v.Free }, &relationships.SummaryOptions[item]{
 		Group: func(v *item) string { return v.Order },
 		Rows:  func(order string) compoundkey.Span { return compoundkey.Starting("item", compoundkey.String(order)) },
 	})
-	repo := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(account.Table(s.TableName(t)), patterns.Schema[item]{Rows: compoundkey.Starting("item"),
+	repo := assert.Must[*patterns.Repository[item]](t)(patterns.NewRepository(account.Table(s.TableName(t)), patterns.Schema[item]{Rows: compoundkey.Starting("item"),
 		Key: func(v *item) tables.Key {
 			return tables.Key{Partition: "contoso", Row: compoundkey.Join("item", compoundkey.String(v.Order), compoundkey.Int(v.Number, 3))}
 		}}, total))
-	harness.Check(t, repo.Table().Create(t.Context()))
+	assert.Check(t, repo.Table().Create(t.Context()))
 	return repo, total
 }
 
@@ -65,28 +66,28 @@ func TestSummary(t *testing.T) {
 	repo.StageInsert(x, &item{Order: "7", Number: 3, Cents: 9000, Free: true})
 	repo.StageInsert(x, &item{Order: "", Number: 1, Cents: 1})
 	_, err := x.Commit(ctx)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	wantTotal(t, total, "7", relationships.Aggregate{Count: 3, Sum: 780, Min: -20, Max: 500})
 	wantTotal(t, total, "", relationships.Aggregate{Count: 1, Sum: 1, Min: 1, Max: 1})
 	var groups []string
 	for g, err := range total.All(ctx, "contoso") {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		groups = append(groups, fmt.Sprint(g.Group, g.Aggregate))
 	}
 	if want := []string{"{1 1 1 1}", "7{3 780 -20 500}"}; !slices.Equal(groups, want) {
 		t.Errorf("groups are %q, want %q", groups, want)
 	}
 	key := func(n int) tables.Key { return repo.KeyOf(&item{Order: "7", Number: n}) }
-	harness.Check(t, repo.DeleteUnconditional(ctx, key(1)))
+	assert.Check(t, repo.DeleteUnconditional(ctx, key(1)))
 	wantTotal(t, total, "7", relationships.Aggregate{Count: 2, Sum: 800, Min: 300, Max: 500})
 	_, err = repo.Update(ctx, key(0), func(v *item) error { v.Cents = 200; return nil })
-	harness.Check(t, err)
+	assert.Check(t, err)
 	wantTotal(t, total, "7", relationships.Aggregate{Count: 2, Sum: 500, Min: 200, Max: 300})
 	_, err = repo.Update(ctx, key(3), func(v *item) error { v.Free = false; return nil })
-	harness.Check(t, err)
+	assert.Check(t, err)
 	wantTotal(t, total, "7", relationships.Aggregate{Count: 3, Sum: 9500, Min: 200, Max: 9000})
 	for _, n := range []int{0, 2, 3} {
-		harness.Check(t, repo.DeleteUnconditional(ctx, key(n)))
+		assert.Check(t, repo.DeleteUnconditional(ctx, key(n)))
 	}
 	wantTotal(t, total, "7", relationships.Aggregate{})
 }
@@ -95,7 +96,7 @@ func TestSummary(t *testing.T) {
 func TestSummaryOverflow(t *testing.T) {
 	ctx := t.Context()
 	repo, total := itemsIn(t, storagetest.Open(t))
-	harness.Check(t, repo.Insert(ctx, &item{Order: "7", Number: 1, Cents: math.MaxInt64}))
+	assert.Check(t, repo.Insert(ctx, &item{Order: "7", Number: 1, Cents: math.MaxInt64}))
 	err := repo.Insert(ctx, &item{Order: "7", Number: 2, Cents: 1})
 	var failed *tables.Error
 	if !errors.Is(err, tables.ErrTooLarge) || !errors.As(err, &failed) || failed.Pattern != "total" {
@@ -108,7 +109,7 @@ func TestSummaryOverflow(t *testing.T) {
 	repo.StageInsert(x, &item{Order: "7", Number: 2, Cents: 5})
 	repo.StageInsert(x, &item{Order: "7", Number: 3, Cents: -6})
 	_, err = x.Commit(ctx)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	wantTotal(t, total, "7", relationships.Aggregate{Count: 3, Sum: math.MaxInt64 - 1, Min: -6, Max: math.MaxInt64})
 }
 
@@ -117,12 +118,12 @@ func TestSummaryWrong(t *testing.T) {
 	ctx := t.Context()
 	repo, total := itemsIn(t, storagetest.Open(t))
 	first := &item{Order: "7", Number: 1, Cents: 5}
-	harness.Check(t, repo.Insert(ctx, first))
+	assert.Check(t, repo.Insert(ctx, first))
 	// overwrite is another program, which does not know what the row is.
 	overwrite := func(properties string) {
 		t.Helper()
 		_, err := repo.Table().Client().UpsertEntity(ctx, []byte(`{"PartitionKey":"contoso","RowKey":"total_7",`+properties+`}`), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeMerge})
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	for _, wrong := range []relationships.Aggregate{{Count: 2, Sum: 1, Min: 3, Max: 2}, {Count: 0, Sum: 1}, {Count: -1}, {Count: 4, Sum: 9, Min: 2, Max: 3}} {
 		var properties []string
@@ -141,7 +142,7 @@ func TestSummaryWrong(t *testing.T) {
 	}
 	wantTotal(t, total, "7", relationships.Aggregate{Count: 1, Sum: 5, Min: 5, Max: 5})
 	first.Cents = 6
-	harness.Check(t, repo.Replace(ctx, first))
+	assert.Check(t, repo.Replace(ctx, first))
 	wantTotal(t, total, "7", relationships.Aggregate{Count: 1, Sum: 6, Min: 6, Max: 6})
 	is, was, err := total.Recount(ctx, "contoso", "none")
 	if err != nil || is != (relationships.Aggregate{}) || was != nil {
@@ -160,7 +161,7 @@ func TestSummaryRefuses(t *testing.T) {
 	}
 	rows := func(string) compoundkey.Span { return compoundkey.All() }
 	plain := relationships.NewSummary("plain", value, nil)
-	harness.Check(t, attach(plain))
+	assert.Check(t, attach(plain))
 	_, get := plain.Get(ctx, "contoso", "7")
 	var all error
 	for _, err := range plain.All(ctx, "contoso") {

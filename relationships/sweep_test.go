@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -32,17 +33,17 @@ func textOf(e *employee) string {
 func swept(f form, before *employee, states []string, operate func(ctx context.Context, p *process) error) storagetest.SweepCase {
 	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newWorld(t, s, f)
-		p := harness.Must[*process](t)(w.start(s))
+		p := assert.Must[*process](t)(w.start(s))
 		there := []*employee{{Site: "Sales", Group: "A", ID: 1, Project: "P"}}
 		if before != nil {
 			there = append(there, before)
 		}
 		for _, e := range there {
 			copied := *e
-			harness.Check(t, p.employees.Insert(t.Context(), &copied))
+			assert.Check(t, p.employees.Insert(t.Context(), &copied))
 		}
 		if f == async {
-			harness.Check(t, drainNow(t.Context(), p.queue))
+			assert.Check(t, drainNow(t.Context(), p.queue))
 		}
 		var said harness.Attempts
 		return storagetest.World{
@@ -103,9 +104,9 @@ func TestSweepRecount(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			storagetest.Sweep(t, storagetest.SweepCase{Floor: 92, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				w := newWorld(t, s, f)
-				p := harness.Must[*process](t)(w.start(s))
-				harness.Check(t, p.employees.Insert(t.Context(), jones()))
-				harness.Check(t, p.plain.Insert(t.Context(), &employee{Site: "Sales", Group: "A", ID: 2}))
+				p := assert.Must[*process](t)(w.start(s))
+				assert.Check(t, p.employees.Insert(t.Context(), jones()))
+				assert.Check(t, p.plain.Insert(t.Context(), &employee{Site: "Sales", Group: "A", ID: 2}))
 				return storagetest.World{
 					Operate: func(ctx context.Context, s *storagetest.Service) error {
 						p, err := w.start(s)

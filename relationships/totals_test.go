@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -17,11 +18,11 @@ func TestJobsCompareNumbers(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := newWorld(t, s, f)
-			p := harness.Must[*process](t)(w.start(s))
+			p := assert.Must[*process](t)(w.start(s))
 			rows := p.employees.Table().Entities()
 			for _, site := range []string{"East", "Sales", "West"} {
 				for id := 1; id <= 3; id++ {
-					harness.Check(t, p.employees.Insert(ctx, &employee{Site: site, Group: "A", ID: id}))
+					assert.Check(t, p.employees.Insert(ctx, &employee{Site: site, Group: "A", ID: id}))
 				}
 			}
 			number := map[form]string{ownRow: "grouped", summed: "load_A"}[f]
@@ -29,12 +30,12 @@ func TestJobsCompareNumbers(t *testing.T) {
 				t.Helper()
 				property := map[form]string{ownRow: "Count", summed: "Max"}[f]
 				_, err := p.employees.Table().Client().UpsertEntity(ctx, fmt.Appendf(nil, `{"PartitionKey":%q,"RowKey":%q,"%[3]s":"9","%[3]s@odata.type":"Edm.Int64"}`, site, number, property), nil)
-				harness.Check(t, err)
+				assert.Check(t, err)
 			}
 			finds := func(o *patterns.JobOptions, want ...string) {
 				t.Helper()
 				found, err := harness.Findings(ctx, p.employees.Verify, o)
-				harness.Check(t, err)
+				assert.Check(t, err)
 				var got []string
 				for _, f := range found {
 					got = append(got, f.Location)
@@ -65,11 +66,11 @@ func TestJobsCompareNumbers(t *testing.T) {
 			finds(nil)
 			damage("East")
 			damage("West")
-			row := harness.Must[*tables.Entity](t)(rows.Get(ctx, employeeKey("West", 2)))
+			row := assert.Must[*tables.Entity](t)(rows.Get(ctx, employeeKey("West", 2)))
 			row.Set("ID", tables.String("two"))
-			harness.Check(t, rows.Replace(ctx, row))
+			assert.Check(t, rows.Replace(ctx, row))
 			found, err := harness.Findings(ctx, p.employees.Verify, nil)
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if len(found) != 2 || found[0].Location != "East\t"+number || found[1].Kind != patterns.Undecodable {
 				t.Errorf("%v", found)
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -25,7 +25,7 @@ func BenchmarkBucket(b *testing.B) {
 
 // BenchmarkMeter is one count, among as many partitions as a meter tells apart by itself.
 func BenchmarkMeter(b *testing.B) {
-	m := harness.Must[*scatter.Meter](b)(scatter.NewMeter(nil))
+	m := assert.Must[*scatter.Meter](b)(scatter.NewMeter(nil))
 	names := make([]string, 1024)
 	for i := range names {
 		names[i] = fmt.Sprintf("access_%03d", i)
@@ -42,20 +42,20 @@ func BenchmarkMeter(b *testing.B) {
 // insert takes less.
 func BenchmarkInsert(b *testing.B) {
 	s := storagetest.Simulator(b, nil)
-	a := harness.Must[*tables.Account](b)(account(s))
+	a := assert.Must[*tables.Account](b)(account(s))
 	handles := make([]*tables.Table, 3)
 	for i := range handles {
 		handles[i] = a.Table(fmt.Sprintf("Events%d", i))
-		harness.Check(b, handles[i].Create(b.Context()))
+		assert.Check(b, handles[i].Create(b.Context()))
 	}
 	start := s.Clock.Now()
 	of := func(i int) *access {
 		return &access{Department: "Sales", Employee: i % 100, At: start.Add(time.Duration(i) * time.Microsecond), ID: i % 1e8, Resource: "printer"}
 	}
-	meter := harness.Must[*scatter.Meter](b)(scatter.NewMeter(nil))
-	p := harness.Must[*scatter.Spread[access]](b)(scatter.New(handles[0], scatter.Schema[access]{Order: scatter.ByTime("access", 0), Row: (*access).row, Partitions: 16},
+	meter := assert.Must[*scatter.Meter](b)(scatter.NewMeter(nil))
+	p := assert.Must[*scatter.Spread[access]](b)(scatter.New(handles[0], scatter.Schema[access]{Order: scatter.ByTime("access", 0), Row: (*access).row, Partitions: 16},
 		&scatter.Options{Meter: meter, Now: s.Clock.Now}))
-	plain := harness.Must[*patterns.Repository[access]](b)(patterns.NewRepository(handles[1], patterns.Schema[access]{Key: func(a *access) tables.Key {
+	plain := assert.Must[*patterns.Repository[access]](b)(patterns.NewRepository(handles[1], patterns.Schema[access]{Key: func(a *access) tables.Key {
 		return tables.Key{Partition: "access_000", Row: a.row()}
 	}}))
 	client := handles[2].Client()
@@ -80,7 +80,7 @@ func BenchmarkInsert(b *testing.B) {
 			runtime.GC()
 			began := time.Now()
 			for i := range turn {
-				harness.Check(b, insert(next+i))
+				assert.Check(b, insert(next+i))
 			}
 			took[side] += time.Since(began)
 		}

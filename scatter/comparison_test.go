@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
@@ -94,8 +95,8 @@ func measure(t testing.TB, design string, count, rate int) outcome {
 	t.Helper()
 	ctx := t.Context()
 	s := storagetest.Simulator(t, &storagetest.SimulatorOptions{Chaos: storagetest.Chaos{PartitionLimit: true}}).WithRetries(0)
-	table := harness.Must[*tables.Account](t)(account(s)).Table("Events")
-	harness.Check(t, table.Create(ctx))
+	table := assert.Must[*tables.Account](t)(account(s)).Table("Events")
+	assert.Check(t, table.Create(ctx))
 	of := func(number int, came time.Time) *access {
 		return &access{Department: "Sales", Employee: number * 7919 % 100, At: came, ID: number}
 	}
@@ -103,17 +104,17 @@ func measure(t testing.TB, design string, count, rate int) outcome {
 	options := &scatter.Options{Now: s.Clock.Now}
 	var n int
 	if _, err := fmt.Sscanf(design, "scatter %d", &n); err == nil {
-		insert = harness.Must[*scatter.Spread[access]](t)(scatter.New(table, scatter.Schema[access]{Order: scatter.ByTime("access", 0), Row: (*access).row, Partitions: n}, options)).Insert
+		insert = assert.Must[*scatter.Spread[access]](t)(scatter.New(table, scatter.Schema[access]{Order: scatter.ByTime("access", 0), Row: (*access).row, Partitions: n}, options)).Insert
 	} else if design == "natural key" {
-		insert = harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "access", Prefix: "access",
+		insert = assert.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "access", Prefix: "access",
 			Partition: func(a *access) compoundkey.Part { return natural(a.Department, a.Employee) }, Row: (*access).row}, options)).Insert
 	} else {
-		insert = harness.Must[*patterns.Repository[access]](t)(patterns.NewRepository(table, patterns.Schema[access]{Key: func(a *access) tables.Key {
+		insert = assert.Must[*patterns.Repository[access]](t)(patterns.NewRepository(table, patterns.Schema[access]{Key: func(a *access) tables.Key {
 			return tables.Key{Partition: a.At.Format("2006010215"), Row: a.row()}
 		}})).Insert
 	}
 	o, err := offer(ctx, s.Clock, count, rate, func(ctx context.Context, number int, came time.Time) error { return insert(ctx, of(number, came)) })
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return o
 }
 

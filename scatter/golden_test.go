@@ -85,20 +85,20 @@ func TestGoldenRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := newTable(t, s)
-			a := harness.Must[*tables.Account](t)(account(s)).Table(table)
-			p := harness.Must[*scatter.Spread[login]](t)(scatter.New(a, c.schema, &scatter.Options{Now: clock}))
+			a := assert.Must[*tables.Account](t)(account(s)).Table(table)
+			p := assert.Must[*scatter.Spread[login]](t)(scatter.New(a, c.schema, &scatter.Options{Now: clock}))
 			l := &login{At: at, User: "jonesj"}
-			harness.Check(t, p.Insert(ctx, l))
-			if want := (tables.Key{Partition: harness.Must[string](t)(compoundkey.Encode("login", compoundkey.Int(scatter.Bucket(c.row, 8), 3))), Row: c.row}); l.Key() != want {
+			assert.Check(t, p.Insert(ctx, l))
+			if want := (tables.Key{Partition: assert.Must[string](t)(compoundkey.Encode("login", compoundkey.Int(scatter.Bucket(c.row, 8), 3))), Row: c.row}); l.Key() != want {
 				t.Errorf("stored under %v, want %v", l.Key(), want)
 			}
-			epoch := harness.Must[scatter.Epoch](t)(p.Resize(ctx, 12))
+			epoch := assert.Must[scatter.Epoch](t)(p.Resize(ctx, 12))
 			if want := time.Date(2014, 8, 22, 0, 51, 0, 0, time.UTC); !epoch.Time.Equal(want) || epoch.Partitions != 12 {
 				t.Errorf("12 partitions from %v", epoch)
 			}
-			harness.Check(t, p.Insert(ctx, &login{At: at.Add(time.Minute), User: "b"}))
+			assert.Check(t, p.Insert(ctx, &login{At: at.Add(time.Minute), User: "b"}))
 			_, record, err := stored(ctx, s, table)
-			harness.Check(t, err)
+			assert.Check(t, err)
 			assert.Equal(t, record.Key, (tables.Key{Partition: "scatter_login", Row: "epochs"}), "the record")
 			for name, want := range map[string]tables.Value{"Version": tables.Int32(1), "Order": tables.String(c.order), "Horizon": tables.Int64(c.next),
 				"Epochs": tables.String("0 8\n635442654600000000 12")} {
@@ -125,15 +125,15 @@ func (r *namesTaken) Register(name string, _ func(context.Context, intents.Inten
 
 // TestGoldenIntentNames: intents that are under way name the entities, by table and name.
 func TestGoldenIntentNames(t *testing.T) {
-	a := harness.Must[*tables.Account](t)(account(storagetest.Open(t)))
+	a := assert.Must[*tables.Account](t)(account(storagetest.Open(t)))
 	r := &namesTaken{}
 	calls := func() patterns.Pattern[event] {
 		return eventual.OnCommit("calls", func(context.Context, eventual.Commit[event]) error { return nil }, nil)
 	}
 	for _, table := range []string{"May", "June"} {
 		schema := numbered(0, 0)
-		harness.Must[spread](t)(scatter.New(harness.In(a.Table(table), r), schema, nil, calls()))
-		harness.Must[*scatter.Natural[event]](t)(scatter.NewNatural(harness.In(a.Table(table), r), scatter.NaturalSchema[event]{Name: "natural", Prefix: "event", Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil, calls()))
+		assert.Must[spread](t)(scatter.New(harness.In(a.Table(table), r), schema, nil, calls()))
+		assert.Must[*scatter.Natural[event]](t)(scatter.NewNatural(harness.In(a.Table(table), r), scatter.NaturalSchema[event]{Name: "natural", Prefix: "event", Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil, calls()))
 	}
 	if want := []string{"May.event", "May.natural", "June.event", "June.natural"}; !slices.Equal(r.names, want) {
 		t.Errorf("intents name %v, want %v", r.names, want)
@@ -144,7 +144,7 @@ func TestGoldenIntentNames(t *testing.T) {
 func TestGoldenNatural(t *testing.T) {
 	n := naturals(t, storagetest.Open(t), nil)
 	e := &access{Department: "Sales", Employee: 223, At: time.Date(2014, 8, 22, 0, 50, 32, 0, time.UTC), ID: 17}
-	harness.Check(t, n.Insert(t.Context(), e))
+	assert.Check(t, n.Insert(t.Context(), e))
 	if want := (tables.Key{Partition: "access_Sales!_000223", Row: "access_0635442654320000000_00000017"}); e.Key() != want {
 		t.Errorf("stored under %v, want %v", e.Key(), want)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -54,7 +54,7 @@ func open(s *storagetest.Service, table string, schema scatter.Schema[event], op
 func newTable(t testing.TB, s *storagetest.Service) string {
 	t.Helper()
 	name := s.TableName(t)
-	harness.Check(t, harness.Must[*tables.Account](t)(account(s)).Table(name).Create(t.Context()))
+	assert.Check(t, assert.Must[*tables.Account](t)(account(s)).Table(name).Create(t.Context()))
 	return name
 }
 

@@ -26,13 +26,13 @@ func TestEpochsHaveALimit(t *testing.T) {
 	record := &tables.Entity{Key: tables.Key{Partition: "scatter_event", Row: "epochs"}, Properties: tables.Properties{
 		{Name: "Version", Value: tables.Int32(1)}, {Name: "Order", Value: tables.String("number:6")},
 		{Name: "Horizon", Value: tables.Int64(2000)}, {Name: "Epochs", Value: tables.String(strings.Join(lines, "\n"))}}}
-	harness.Check(t, harness.Must[*tables.Account](t)(account(s)).Table(table).Entities().Insert(ctx, record))
-	p := harness.Must[spread](t)(open(s, table, numbered(10, 3), nil))
+	assert.Check(t, assert.Must[*tables.Account](t)(account(s)).Table(table).Entities().Insert(ctx, record))
+	p := assert.Must[spread](t)(open(s, table, numbered(10, 3), nil))
 	harness.WantKind(t, assert.Err(p.Resize(ctx, 5)), tables.ErrTooLarge)
 	for _, number := range []int64{0, 1, 998, 1999, 2000} {
-		harness.Check(t, p.Insert(ctx, &event{Number: number}))
+		assert.Check(t, p.Insert(ctx, &event{Number: number}))
 	}
-	assert.Len(t, harness.Must[[]string](t)(placed(ctx, s, table, numbered(10, 3))), 5, "rows")
+	assert.Len(t, assert.Must[[]string](t)(placed(ctx, s, table, numbered(10, 3))), 5, "rows")
 }
 
 // TestConflictsOnTheRecord: a writer whose every write of the record meets a concurrent writer gives up after MaxAttempts, with ErrConflict and
@@ -40,8 +40,8 @@ func TestEpochsHaveALimit(t *testing.T) {
 func TestConflictsOnTheRecord(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		ctx, table, schema := t.Context(), newTable(t, s), numbered(10, 2)
-		harness.Check(t, harness.Must[spread](t)(open(s, table, schema, nil)).Insert(ctx, &event{Number: 1}))
-		concurrent := harness.Must[spread](t)(open(s, table, schema, nil))
+		assert.Check(t, assert.Must[spread](t)(open(s, table, schema, nil)).Insert(ctx, &event{Number: 1}))
+		concurrent := assert.Must[spread](t)(open(s, table, schema, nil))
 		n, slow := 2, make(chan bool)
 		comes := storagetest.On(storagetest.ReplaceEntity, storagetest.Always(storagetest.Before("a concurrent writer", func() {
 			n++
@@ -53,7 +53,7 @@ func TestConflictsOnTheRecord(t *testing.T) {
 		})))
 		faulty, _ := s.Faulty(comes)
 		schema.MaxAttempts = 3
-		p := harness.Must[spread](t)(open(faulty, table, schema, nil))
+		p := assert.Must[spread](t)(open(faulty, table, schema, nil))
 		moved := make(chan error)
 		go func() { moved <- p.Insert(ctx, &event{Number: 50}) }()
 		<-slow
@@ -68,7 +68,7 @@ func TestConflictsOnTheRecord(t *testing.T) {
 		if n != 5 {
 			t.Errorf("%d attempts", n-2)
 		}
-		assert.Len(t, harness.Must[[]string](t)(placed(ctx, s, table, numbered(10, 2))), 1, "rows")
+		assert.Len(t, assert.Must[[]string](t)(placed(ctx, s, table, numbered(10, 2))), 1, "rows")
 	})
 }
 
@@ -77,7 +77,7 @@ func TestVerbsThatAreMetered(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newStopwatch()
 	meter := w.meter(t, scatter.MeterOptions{Target: 1})
-	p := harness.Must[spread](t)(open(s, newTable(t, s), numbered(0, 2), &scatter.Options{Meter: meter}))
+	p := assert.Must[spread](t)(open(s, newTable(t, s), numbered(0, 2), &scatter.Options{Meter: meter}))
 	all := func(yield func(*event, error) bool) {
 		for n := range int64(20) {
 			if !yield(&event{Number: n}, nil) {
@@ -85,9 +85,9 @@ func TestVerbsThatAreMetered(t *testing.T) {
 			}
 		}
 	}
-	harness.Must[tables.Report](t)(p.BulkNonAtomic(ctx, all, nil))
-	harness.Check(t, p.DeleteUnconditional(ctx, rowOf(3, "")))
-	harness.Must[tables.Report](t)(p.BulkNonAtomic(ctx, func(yield func(*event, error) bool) {
+	assert.Must[tables.Report](t)(p.BulkNonAtomic(ctx, all, nil))
+	assert.Check(t, p.DeleteUnconditional(ctx, rowOf(3, "")))
+	assert.Must[tables.Report](t)(p.BulkNonAtomic(ctx, func(yield func(*event, error) bool) {
 		_ = yield(&event{Number: 0}, nil) && yield(&event{Number: 20}, nil)
 	}, &tables.BulkOptions{Resume: "1"}))
 	total := 0
@@ -103,7 +103,7 @@ func TestVerbsThatAreMetered(t *testing.T) {
 	for e, err := range p.GetMany(ctx, nil, nil) {
 		t.Errorf("of no rows: %v, %v", e, err)
 	}
-	missing := harness.Must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
+	missing := assert.Must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
 	for _, err := range missing.GetMany(ctx, []string{rowOf(1, "")}, nil) {
 		harness.WantKind(t, err, tables.ErrMissingResource)
 	}

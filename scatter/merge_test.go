@@ -80,14 +80,14 @@ func TestMergeStops(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	counted, counter := harness.CountedService(s)
-	p := harness.Must[spread](t)(open(counted, newTable(t, s), numbered(0, 4), nil))
+	p := assert.Must[spread](t)(open(counted, newTable(t, s), numbered(0, 4), nil))
 	for n := range int64(400) {
-		harness.Check(t, p.Insert(ctx, &event{Number: n}))
+		assert.Check(t, p.Insert(ctx, &event{Number: n}))
 	}
 	counter.Reset()
 	seen := int64(0)
 	for e, err := range p.Range(ctx, compoundkey.All(), &scatter.ReadOptions{PageSize: 5}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if e.Number != seen {
 			t.Fatalf("%d comes after %d", e.Number, seen-1)
 		}
@@ -104,8 +104,8 @@ func TestMergeStops(t *testing.T) {
 // TestCosmosIsRefused: there, queries come back in no order.
 func TestCosmosIsRefused(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, s.AccountName, s.AccountKey, nil))
-	n := harness.Must[*scatter.Natural[event]](t)(scatter.NewNatural(a.Table("Events"), scatter.NaturalSchema[event]{Name: "e", Prefix: "event",
+	a := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, s.AccountName, s.AccountKey, nil))
+	n := assert.Must[*scatter.Natural[event]](t)(scatter.NewNatural(a.Table("Events"), scatter.NaturalSchema[event]{Name: "e", Prefix: "event",
 		Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil))
 	read := 0
 	for _, err := range n.Range(t.Context(), []compoundkey.Part{compoundkey.String("a")}, compoundkey.All(), nil) {

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -27,7 +26,7 @@ func (w *stopwatch) pass(d time.Duration) { w.now = w.now.Add(d) }
 func (w *stopwatch) meter(t testing.TB, o scatter.MeterOptions) *scatter.Meter {
 	t.Helper()
 	o.Now = func() time.Time { return w.now }
-	return harness.Must[*scatter.Meter](t)(scatter.NewMeter(&o))
+	return assert.Must[*scatter.Meter](t)(scatter.NewMeter(&o))
 }
 
 func TestMeter(t *testing.T) {
@@ -127,7 +126,7 @@ func TestMeterFindsHotPartitions(t *testing.T) {
 }
 
 func TestMeterIsSafe(t *testing.T) {
-	m := harness.Must[*scatter.Meter](t)(scatter.NewMeter(&scatter.MeterOptions{Seconds: 600, Partitions: 3}))
+	m := assert.Must[*scatter.Meter](t)(scatter.NewMeter(&scatter.MeterOptions{Seconds: 600, Partitions: 3}))
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {

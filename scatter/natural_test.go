@@ -20,8 +20,8 @@ func natural(department string, employee int) compoundkey.Part {
 
 func naturals(t testing.TB, s *storagetest.Service, options *scatter.Options) *scatter.Natural[access] {
 	t.Helper()
-	table := harness.Must[*tables.Account](t)(account(s)).Table(newTable(t, s))
-	return harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{
+	table := assert.Must[*tables.Account](t)(account(s)).Table(newTable(t, s))
+	return assert.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{
 		Name: "access", Prefix: "access",
 		Partition: func(a *access) compoundkey.Part { return natural(a.Department, a.Employee) },
 		Row:       (*access).row,
@@ -32,11 +32,11 @@ func naturals(t testing.TB, s *storagetest.Service, options *scatter.Options) *s
 func TestNatural(t *testing.T) {
 	ctx := t.Context()
 	now := time.Now()
-	meter := harness.Must[*scatter.Meter](t)(scatter.NewMeter(&scatter.MeterOptions{Now: func() time.Time { return now }})) // all writes are of one second
+	meter := assert.Must[*scatter.Meter](t)(scatter.NewMeter(&scatter.MeterOptions{Now: func() time.Time { return now }})) // all writes are of one second
 	n := naturals(t, storagetest.Open(t), &scatter.Options{Meter: meter})
 	start := time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)
 	for i := range 30 {
-		harness.Check(t, n.Insert(ctx, &access{Department: "Sales", Employee: i % 3, At: start.Add(time.Duration(i) * time.Minute), ID: i}))
+		assert.Check(t, n.Insert(ctx, &access{Department: "Sales", Employee: i % 3, At: start.Add(time.Duration(i) * time.Minute), ID: i}))
 	}
 	read := func(span compoundkey.Span, o *scatter.ReadOptions, employees ...int) (ids []int) {
 		t.Helper()
@@ -45,7 +45,7 @@ func TestNatural(t *testing.T) {
 			keys = append(keys, natural("Sales", e))
 		}
 		for a, err := range n.Range(ctx, keys, span, o) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			ids = append(ids, a.ID)
 		}
 		return ids
@@ -55,11 +55,11 @@ func TestNatural(t *testing.T) {
 		t.Errorf("of two employees: %v", got)
 	}
 	last := &access{Department: "Sales", Employee: 2, At: start.Add(29 * time.Minute), ID: 29}
-	found := harness.Must[*access](t)(n.Update(ctx, natural("Sales", 2), last.row(), func(a *access) error { a.Resource = "printer"; return nil }))
-	if again := harness.Must[*access](t)(n.Get(ctx, natural("Sales", 2), last.row())); again.Resource != "printer" || again.ETag != found.ETag {
+	found := assert.Must[*access](t)(n.Update(ctx, natural("Sales", 2), last.row(), func(a *access) error { a.Resource = "printer"; return nil }))
+	if again := assert.Must[*access](t)(n.Get(ctx, natural("Sales", 2), last.row())); again.Resource != "printer" || again.ETag != found.ETag {
 		t.Errorf("read again: %+v", again)
 	}
-	harness.Check(t, n.Delete(ctx, found))
+	assert.Check(t, n.Delete(ctx, found))
 	assert.Equal(t, len(read(compoundkey.All(), nil, 0, 1, 2)), 29, "left")
 	if loads := meter.Loads(); len(loads) != 3 || loads[0].Total != 12 || loads[0].Partition != "access_Sales!_000002" {
 		t.Errorf("written: %+v", loads)
@@ -80,7 +80,7 @@ func TestNaturalRefuses(t *testing.T) {
 	} {
 		assert.ErrorIs(t, assert.Err(scatter.NewNatural(table, schema, nil)), tables.ErrWiring, name)
 	}
-	other := harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "a", Prefix: "other", Partition: part, Row: row}, nil))
+	other := assert.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "a", Prefix: "other", Partition: part, Row: row}, nil))
 	harness.WantKind(t, other.Insert(ctx, &access{}), tables.ErrInvalid)
 	harness.WantKind(t, n.Insert(ctx, &access{Department: "Sales", Employee: 1_000_000, At: time.Now().Truncate(time.Second)}), tables.ErrInvalid)
 	for _, c := range []struct {

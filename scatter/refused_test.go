@@ -18,7 +18,7 @@ import (
 func TestRefusedEntityMovesNoHorizon(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	counted, counter := harness.CountedService(s)
-	p := harness.Must[spread](t)(open(counted, newTable(t, s), numbered(10, 4), nil))
+	p := assert.Must[spread](t)(open(counted, newTable(t, s), numbered(10, 4), nil))
 	large := func() *event { return &event{Number: 999_990, Text: strings.Repeat("x", 40_000)} }
 	for name, verb := range map[string]func() error{
 		"Insert":  func() error { return p.Insert(ctx, large()) },
@@ -36,7 +36,7 @@ func TestRefusedEntityMovesNoHorizon(t *testing.T) {
 			t.Errorf("%s: %d requests, %v", name, n, err)
 		}
 	}
-	epoch := harness.Must[scatter.Epoch](t)(p.Resize(ctx, 8))
-	harness.Check(t, p.Insert(ctx, &event{Number: 1}))
+	epoch := assert.Must[scatter.Epoch](t)(p.Resize(ctx, 8))
+	assert.Check(t, p.Insert(ctx, &event{Number: 1}))
 	assert.Equal(t, epoch.Number, 0, "nothing is stored: the epoch of the new n")
 }

@@ -16,10 +16,10 @@ func TestRequestCounts(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	counted, counter := harness.CountedService(s)
 	table, schema := newTable(t, s), numbered(100, 4)
-	p, other := harness.Must[spread](t)(open(counted, table, schema, nil)), harness.Must[spread](t)(open(counted, table, schema, nil))
+	p, other := assert.Must[spread](t)(open(counted, table, schema, nil)), assert.Must[spread](t)(open(counted, table, schema, nil))
 	cost := func(want int, what string, err error) {
 		t.Helper()
-		harness.Check(t, err)
+		assert.Check(t, err)
 		assert.Equal(t, counter.Reset(), want, "%s: requests", what)
 	}
 	read := func(p spread, span compoundkey.Span, o *scatter.ReadOptions, want int) error {
@@ -42,7 +42,7 @@ func TestRequestCounts(t *testing.T) {
 	_, err = other.Update(ctx, rowOf(5, ""), func(*event) error { return nil })
 	cost(2, "Update", err)
 	cost(2, "Upsert", p.Upsert(ctx, &event{Number: 5}))
-	e := harness.Must[*event](t)(p.Get(ctx, rowOf(6, "")))
+	e := assert.Must[*event](t)(p.Get(ctx, rowOf(6, "")))
 	counter.Reset()
 	cost(1, "Merge", p.Merge(ctx, e))
 	cost(1, "Delete", p.Delete(ctx, e))
@@ -57,14 +57,14 @@ func TestRequestCounts(t *testing.T) {
 	cost(4, "Range below the last change of n", read(p, below, nil, 98))
 	cost(1+6, "Range behind it", read(p, compoundkey.AtLeast(compoundkey.Int(200, numberDigits)), nil, 1))
 	cost(4, "Range with a Limit", read(p, below, &scatter.ReadOptions{Limit: 3}, 3))
-	harness.Must[*event](t)(harness.Must[spread](t)(open(counted, table, schema, nil)).Get(ctx, rowOf(8, "")))
+	assert.Must[*event](t)(assert.Must[spread](t)(open(counted, table, schema, nil)).Get(ctx, rowOf(8, "")))
 	cost(2, "the first Get", nil)
 	cost(1, "Sync", p.Sync(ctx))
 	_, err = p.Epochs(ctx)
 	cost(1, "Epochs", err)
 	_, err = p.Partitions(ctx)
 	cost(1, "Partitions", err)
-	stale := harness.Must[spread](t)(open(counted, table, schema, nil))
+	stale := assert.Must[spread](t)(open(counted, table, schema, nil))
 	rows := []string{rowOf(8, ""), rowOf(90_000, ""), rowOf(9, ""), rowOf(90_001, ""), rowOf(90_002, "")}
 	found, err := rowsOf(stale.GetMany(ctx, rows, nil))
 	assert.Len(t, found, 2, "GetMany")
@@ -75,7 +75,7 @@ func TestRequestCounts(t *testing.T) {
 func TestOneAsksForAll(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	counted, counter := harness.CountedService(s)
-	p := harness.Must[spread](t)(open(counted, newTable(t, s), numbered(16, 4), nil))
+	p := assert.Must[spread](t)(open(counted, newTable(t, s), numbered(16, 4), nil))
 	for _, from := range []int64{0, 16} {
 		var all sync.WaitGroup
 		errs := make([]error, 16)
@@ -83,7 +83,7 @@ func TestOneAsksForAll(t *testing.T) {
 			all.Go(func() { errs[i] = p.Insert(ctx, &event{Number: from + int64(i)}) })
 		}
 		all.Wait()
-		harness.Check(t, errs...)
+		assert.Check(t, errs...)
 		assert.Equal(t, counter.Reset(), 16+2, "requests for 16 inserts from %d on", from)
 	}
 }
@@ -96,10 +96,10 @@ func TestLostAnswers(t *testing.T) {
 		storagetest.On(storagetest.GetEntity, storagetest.OnIndex(1, storagetest.NotSent)), // by which the first would be cleared up
 		storagetest.On(storagetest.ReplaceEntity, storagetest.Times(2, storagetest.LostAnswer)))
 	faulty, faults := s.WithRetries(0).Faulty(lost)
-	p := harness.Must[spread](t)(open(faulty, table, schema, nil))
-	harness.Check(t, p.Insert(ctx, &event{Number: 1}), p.Insert(ctx, &event{Number: 12}))
-	if epoch := harness.Must[scatter.Epoch](t)(p.Resize(ctx, 9)); epoch.Number != 20 || len(faults.Met()) != 4 {
+	p := assert.Must[spread](t)(open(faulty, table, schema, nil))
+	assert.Check(t, p.Insert(ctx, &event{Number: 1}), p.Insert(ctx, &event{Number: 12}))
+	if epoch := assert.Must[scatter.Epoch](t)(p.Resize(ctx, 9)); epoch.Number != 20 || len(faults.Met()) != 4 {
 		t.Errorf("9 partitions from %v, after %v", epoch, faults.Met())
 	}
-	assert.Len(t, harness.Must[[]string](t)(placed(ctx, s, table, schema)), 2)
+	assert.Len(t, assert.Must[[]string](t)(placed(ctx, s, table, schema)), 2)
 }

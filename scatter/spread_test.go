@@ -22,24 +22,24 @@ type spread = *scatter.Spread[event]
 func TestVerbs(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	table, schema := newTable(t, s), numbered(10, 4)
-	p := harness.Must[spread](t)(open(s, table, schema, nil))
-	fresh := func() spread { return harness.Must[spread](t)(open(s, table, schema, nil)) }
+	p := assert.Must[spread](t)(open(s, table, schema, nil))
+	fresh := func() spread { return assert.Must[spread](t)(open(s, table, schema, nil)) }
 	e := &event{Number: 7, Tag: "a", Text: "1"}
-	harness.Check(t, p.Insert(ctx, e))
+	assert.Check(t, p.Insert(ctx, e))
 	harness.WantKind(t, fresh().Insert(ctx, &event{Number: 7, Tag: "a"}), tables.ErrExists)
 	e.Text = "2"
-	harness.Check(t, fresh().Replace(ctx, harness.Must[*event](t)(fresh().Get(ctx, e.row()))))
+	assert.Check(t, fresh().Replace(ctx, assert.Must[*event](t)(fresh().Get(ctx, e.row()))))
 	harness.WantKind(t, p.Replace(ctx, e), tables.ErrConflict)
-	e = harness.Must[*event](t)(fresh().Update(ctx, e.row(), func(e *event) error { e.Text = "3"; return nil }))
+	e = assert.Must[*event](t)(fresh().Update(ctx, e.row(), func(e *event) error { e.Text = "3"; return nil }))
 	e.Text = "4"
 	other, f := fresh(), fresh()
-	read := harness.Must[*event](t)(other.Get(ctx, e.row()))
+	read := assert.Must[*event](t)(other.Get(ctx, e.row()))
 	read.Text = "4"
-	harness.Check(t, other.Merge(ctx, read, "Text"), f.Upsert(ctx, &event{Number: 7, Tag: "a", Text: "5"}))
-	assert.Equal(t, harness.Must[*event](t)(p.Get(ctx, e.row())).Text, "5", "the text")
-	harness.Check(t, f.Upsert(ctx, &event{Number: 17, Tag: "b"}), fresh().DeleteUnconditional(ctx, e.row()))
-	assert.Slices(t, harness.Must[[]string](t)(placed(ctx, s, table, schema)), []string{rowOf(17, "b")}, "left")
-	harness.Check(t, p.Delete(ctx, harness.Must[*event](t)(p.Get(ctx, rowOf(17, "b")))))
+	assert.Check(t, other.Merge(ctx, read, "Text"), f.Upsert(ctx, &event{Number: 7, Tag: "a", Text: "5"}))
+	assert.Equal(t, assert.Must[*event](t)(p.Get(ctx, e.row())).Text, "5", "the text")
+	assert.Check(t, f.Upsert(ctx, &event{Number: 17, Tag: "b"}), fresh().DeleteUnconditional(ctx, e.row()))
+	assert.Slices(t, assert.Must[[]string](t)(placed(ctx, s, table, schema)), []string{rowOf(17, "b")}, "left")
+	assert.Check(t, p.Delete(ctx, assert.Must[*event](t)(p.Get(ctx, rowOf(17, "b")))))
 	harness.WantKind(t, assert.Err(p.Get(ctx, rowOf(17, "b"))), tables.ErrNotFound)
 	harness.WantKind(t, assert.Err(fresh().Get(ctx, rowOf(99_999, "b"))), tables.ErrNotFound)
 }
@@ -48,49 +48,49 @@ func TestVerbs(t *testing.T) {
 func TestResize(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	table, schema := newTable(t, s), numbered(10, 3)
-	p, old := harness.Must[spread](t)(open(s, table, schema, nil)), harness.Must[spread](t)(open(s, table, schema, nil))
+	p, old := assert.Must[spread](t)(open(s, table, schema, nil)), assert.Must[spread](t)(open(s, table, schema, nil))
 	insert := func(p spread, from, to int64) {
 		t.Helper()
 		for n := from; n < to; n++ {
-			harness.Check(t, p.Insert(ctx, &event{Number: n, Tag: "x"}))
+			assert.Check(t, p.Insert(ctx, &event{Number: n, Tag: "x"}))
 		}
 	}
 	insert(p, 0, 5)
 	insert(old, 5, 6)
 	for _, n := range []int{9, 7, 3, 11} { // what has not begun can be taken back
-		if got := harness.Must[scatter.Epoch](t)(p.Resize(ctx, n)); n != 3 && got != (scatter.Epoch{Number: 10, Partitions: n}) {
+		if got := assert.Must[scatter.Epoch](t)(p.Resize(ctx, n)); n != 3 && got != (scatter.Epoch{Number: 10, Partitions: n}) {
 			t.Fatalf("%d partitions from %+v", n, got)
 		}
 	}
 	insert(p, 10, 20)
-	harness.Must[scatter.Epoch](t)(p.Resize(ctx, 2))
+	assert.Must[scatter.Epoch](t)(p.Resize(ctx, 2))
 	insert(p, 20, 25)
 	insert(old, 6, 10)  // below the horizon that it knows
 	insert(old, 25, 35) // behind it
 	assert.ErrorIs(t, old.Insert(ctx, &event{Number: 15, Tag: "x"}), tables.ErrExists, "inserted again")
-	all := harness.Must[[]string](t)(placed(ctx, s, table, schema))
+	all := assert.Must[[]string](t)(placed(ctx, s, table, schema))
 	assert.Equal(t, len(all), 35, "rows")
 	want := []scatter.Epoch{{Number: 0, Partitions: 3}, {Number: 10, Partitions: 11}, {Number: 20, Partitions: 2}}
-	assert.Slices(t, harness.Must[[]scatter.Epoch](t)(old.Epochs(ctx)), want, "epochs")
-	if got := harness.Must[[]string](t)(p.Partitions(ctx)); len(got) != 11 || got[10] != "event_010" {
+	assert.Slices(t, assert.Must[[]scatter.Epoch](t)(old.Epochs(ctx)), want, "epochs")
+	if got := assert.Must[[]string](t)(p.Partitions(ctx)); len(got) != 11 || got[10] != "event_010" {
 		t.Errorf("partitions %v", got)
 	}
 	span := compoundkey.Between(compoundkey.Int(8, numberDigits), compoundkey.Int(31, numberDigits))
-	assert.Slices(t, harness.Must[[]string](t)(rowsOf(old.Range(ctx, span, nil))), all[8:31], "8 to 31")
+	assert.Slices(t, assert.Must[[]string](t)(rowsOf(old.Range(ctx, span, nil))), all[8:31], "8 to 31")
 	for e, err := range p.Range(ctx, span, nil) {
-		harness.Check(t, err)
-		harness.Check(t, p.Delete(ctx, e))
+		assert.Check(t, err)
+		assert.Check(t, p.Delete(ctx, e))
 	}
-	assert.Equal(t, len(harness.Must[[]string](t)(placed(ctx, s, table, schema))), 12, "rows left")
+	assert.Equal(t, len(assert.Must[[]string](t)(placed(ctx, s, table, schema))), 12, "rows left")
 }
 
 // TestReads: conditions, selection, limits, many keys, and an order that falls.
 func TestReads(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	table := harness.Must[*tables.Account](t)(account(s)).Table(newTable(t, s))
+	table := assert.Must[*tables.Account](t)(account(s)).Table(newTable(t, s))
 	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 	options := &scatter.Options{Now: func() time.Time { return now }, Ahead: time.Hour}
-	p := harness.Must[*scatter.Spread[login]](t)(scatter.New(table, scatter.Schema[login]{Order: scatter.ByTimeDesc("login", 0), Row: (*login).newestFirst, Partitions: 5}, options))
+	p := assert.Must[*scatter.Spread[login]](t)(scatter.New(table, scatter.Schema[login]{Order: scatter.ByTimeDesc("login", 0), Row: (*login).newestFirst, Partitions: 5}, options))
 	var all []*login
 	for i := range 40 {
 		all = append(all, &login{At: now.Add(time.Duration(i) * time.Minute), User: []string{"even", "odd"}[i%2]})
@@ -102,12 +102,12 @@ func TestReads(t *testing.T) {
 			}
 		}
 	}, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	assert.Equal(t, progress.Written, 40, "%+v", progress)
 	minutes := func(logins iter.Seq2[*login, error]) (got []int) {
 		t.Helper()
 		for l, err := range logins {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			got = append(got, int(l.At.Sub(now)/time.Minute))
 		}
 		return got
@@ -138,13 +138,13 @@ func TestAhead(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 	schema := scatter.Schema[login]{Order: scatter.ByTime("login", time.Hour), Row: (*login).row}
-	p := harness.Must[*scatter.Spread[login]](t)(scatter.New(harness.Must[*tables.Account](t)(account(s)).Table(newTable(t, s)), schema, &scatter.Options{Now: func() time.Time { return now }}))
+	p := assert.Must[*scatter.Spread[login]](t)(scatter.New(assert.Must[*tables.Account](t)(account(s)).Table(newTable(t, s)), schema, &scatter.Options{Now: func() time.Time { return now }}))
 	harness.WantKind(t, p.Insert(ctx, &login{At: now.Add(16 * time.Minute)}), tables.ErrInvalid)
-	assert.Len(t, harness.Must[[]scatter.Epoch](t)(p.Epochs(ctx)), 0, "after the refused one")
+	assert.Len(t, assert.Must[[]scatter.Epoch](t)(p.Epochs(ctx)), 0, "after the refused one")
 	for e, err := range p.Range(ctx, compoundkey.All(), nil) {
 		t.Errorf("there is %v, %v", e, err)
 	}
-	harness.Check(t, p.Insert(ctx, &login{At: now.Add(15 * time.Minute)}), p.Insert(ctx, &login{At: now.Add(59 * time.Minute)}), p.Insert(ctx, &login{At: now.AddDate(-400, 0, 0)}))
+	assert.Check(t, p.Insert(ctx, &login{At: now.Add(15 * time.Minute)}), p.Insert(ctx, &login{At: now.Add(59 * time.Minute)}), p.Insert(ctx, &login{At: now.AddDate(-400, 0, 0)}))
 	harness.WantKind(t, p.Insert(ctx, &login{At: now.Add(60 * time.Minute)}), tables.ErrInvalid)
 }
 
@@ -155,20 +155,20 @@ func TestPatternsCompose(t *testing.T) {
 	index := func() *intrapartition.Index[event] {
 		return intrapartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, nil)
 	}
-	byTag, meter := index(), harness.Must[*scatter.Meter](t)(scatter.NewMeter(nil))
-	p := harness.Must[spread](t)(open(s, table, schema, &scatter.Options{Meter: meter}, byTag))
-	harness.Check(t, p.Insert(ctx, &event{Number: 1, Tag: "a"}))
-	harness.Must[scatter.Epoch](t)(p.Resize(ctx, 7))
+	byTag, meter := index(), assert.Must[*scatter.Meter](t)(scatter.NewMeter(nil))
+	p := assert.Must[spread](t)(open(s, table, schema, &scatter.Options{Meter: meter}, byTag))
+	assert.Check(t, p.Insert(ctx, &event{Number: 1, Tag: "a"}))
+	assert.Must[scatter.Epoch](t)(p.Resize(ctx, 7))
 	e := &event{Number: 12, Tag: "b"}
 	harness.WantKind(t, p.Repository().Insert(ctx, e), tables.ErrInvalid) // nobody has said where 12 is
-	harness.Check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
-	found := harness.Must[*event](t)(byTag.In(e.Key().Partition).Get(ctx, compoundkey.String("b")))
+	assert.Check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
+	found := assert.Must[*event](t)(byTag.In(e.Key().Partition).Get(ctx, compoundkey.String("b")))
 	found.Tag = "b"
 	found.Text = "changed"
-	harness.Check(t, p.Replace(ctx, found))
-	key := harness.Must[tables.Key](t)(p.Key(ctx, e.row()))
+	assert.Check(t, p.Replace(ctx, found))
+	key := assert.Must[tables.Key](t)(p.Key(ctx, e.row()))
 	assert.Equal(t, key, e.Key(), "key")
-	for _, audited := range []spread{p, harness.Must[spread](t)(open(s, table, schema, nil, index()))} { // one that has not looked at the record
+	for _, audited := range []spread{p, assert.Must[spread](t)(open(s, table, schema, nil, index()))} { // one that has not looked at the record
 		assert.NoError(t, harness.Clean(ctx, audited.Repository().Verify, nil))
 	}
 	written := 0
@@ -176,13 +176,13 @@ func TestPatternsCompose(t *testing.T) {
 		written += l.Total
 	}
 	assert.Equal(t, written, 4, "rows counted, an insert and a replace of two rows are 4")
-	late := harness.Must[spread](t)(open(s, table, schema, nil)).Repository()
+	late := assert.Must[spread](t)(open(s, table, schema, nil)).Repository()
 	assert.Equal(t, late.KeyOf(e), key, "an entity that was written")
 	e.Number = 13
 	if got := late.KeyOf(e); compoundkey.CheckKey(got.Partition) == nil {
 		t.Errorf("another one is said to be at %v", got)
 	}
-	harness.Check(t, p.Sync(ctx))
+	assert.Check(t, p.Sync(ctx))
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -203,7 +203,7 @@ func TestNewRefuses(t *testing.T) {
 		assert.ErrorIs(t, assert.Err(open(s, "Events", schema, options)), tables.ErrWiring, name)
 	}
 	assert.ErrorIs(t, assert.Err(scatter.New(nil, good, nil)), tables.ErrWiring, "no table")
-	if _, err := scatter.New(harness.Must[*tables.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, tables.ErrWiring) {
+	if _, err := scatter.New(assert.Must[*tables.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no Meta: %v", err)
 	}
 }
@@ -213,7 +213,7 @@ func TestRefusals(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	counted, counter := harness.CountedService(s)
 	table := newTable(t, s)
-	p := harness.Must[spread](t)(open(counted, table, numbered(0, 0), nil))
+	p := assert.Must[spread](t)(open(counted, table, numbered(0, 0), nil))
 	tooLong := &event{Number: 1_000_000}
 	for _, err := range []error{p.Insert(ctx, tooLong), p.Upsert(ctx, tooLong), p.Replace(ctx, tooLong), p.Delete(ctx, tooLong), p.Prepare(ctx, tooLong), p.Insert(ctx, nil), p.Prepare(ctx, nil)} {
 		harness.WantKind(t, err, tables.ErrInvalid)
@@ -225,13 +225,13 @@ func TestRefusals(t *testing.T) {
 	other := numbered(0, 0)
 	other.Order = scatter.ByNumber("event", 7, 0)
 	other.Row = func(e *event) string { return compoundkey.Join("event", compoundkey.Int(e.Number, 7)) }
-	harness.Check(t, harness.Must[spread](t)(open(s, table, other, nil)).Prepare(ctx, &event{}))
+	assert.Check(t, assert.Must[spread](t)(open(s, table, other, nil)).Prepare(ctx, &event{}))
 	harness.WantKind(t, p.Insert(ctx, &event{}), tables.ErrInvalid)
-	rows := harness.Must[*tables.Account](t)(account(s)).Table(table).Entities()
-	record := harness.Must[*tables.Entity](t)(rows.Get(ctx, tables.Key{Partition: "scatter_event", Row: "epochs"}))
+	rows := assert.Must[*tables.Account](t)(account(s)).Table(table).Entities()
+	record := assert.Must[*tables.Entity](t)(rows.Get(ctx, tables.Key{Partition: "scatter_event", Row: "epochs"}))
 	record.Set("Version", tables.Int32(2))
-	harness.Check(t, rows.Replace(ctx, record))
+	assert.Check(t, rows.Replace(ctx, record))
 	harness.WantKind(t, p.Insert(ctx, &event{}), tables.ErrGarbled)
-	missing := harness.Must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
+	missing := assert.Must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
 	harness.WantKind(t, missing.Insert(ctx, &event{}), tables.ErrMissingResource)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/scatter"
@@ -42,12 +43,12 @@ func epochsState(ctx context.Context, p spread, _ []string) (string, error) {
 
 func (c swept) world(t testing.TB, s *storagetest.Service) storagetest.World {
 	table, schema := newTable(t, s), numbered(10, 3)
-	before := harness.Must[spread](t)(open(s, table, schema, nil))
+	before := assert.Must[spread](t)(open(s, table, schema, nil))
 	if !c.empty {
-		harness.Check(t, before.Insert(t.Context(), &event{Number: 5, Text: "old"}))
-		harness.Must[scatter.Epoch](t)(before.Resize(t.Context(), 4))
+		assert.Check(t, before.Insert(t.Context(), &event{Number: 5, Text: "old"}))
+		assert.Must[scatter.Epoch](t)(before.Resize(t.Context(), 4))
 		for n := int64(10); n < 13; n++ {
-			harness.Check(t, before.Insert(t.Context(), &event{Number: n}))
+			assert.Check(t, before.Insert(t.Context(), &event{Number: n}))
 		}
 	}
 	var mu sync.Mutex

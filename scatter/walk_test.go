@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
@@ -76,10 +77,10 @@ func TestWalk(t *testing.T) {
 // walked is a world in which the numbers below before are there.
 func walked(table string, schema scatter.Schema[event], before int64, actors ...explore.Actor) func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	return func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
-		harness.Check(t, harness.Must[*tables.Account](t)(account(s)).Table(table).Create(t.Context()))
-		p := harness.Must[spread](t)(open(s, table, schema, nil))
+		assert.Check(t, assert.Must[*tables.Account](t)(account(s)).Table(table).Create(t.Context()))
+		p := assert.Must[spread](t)(open(s, table, schema, nil))
 		for n := range before {
-			harness.Check(t, p.Insert(t.Context(), &event{Number: n, Tag: "before"}))
+			assert.Check(t, p.Insert(t.Context(), &event{Number: n, Tag: "before"}))
 		}
 		return explore.InterleavingStage{Processes: actors, Check: func(ctx context.Context, s *storagetest.Service) error {
 			rows, err := placed(ctx, s, table, schema)

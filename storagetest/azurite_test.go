@@ -10,18 +10,17 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 func TestAzuriteServesTablesQueuesAndBlobs(t *testing.T) {
 	svc := azurite(t)
 	ctx := t.Context()
-	tables := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(svc.ConnectionString, nil))
+	tables := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(svc.ConnectionString, nil))
 	check(t, assert.Err(tables.CreateTable(ctx, svc.TableName(t), nil)))
-	queues := harness.Must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(svc.ConnectionString, nil))
+	queues := assert.Must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(svc.ConnectionString, nil))
 	check(t, assert.Err(queues.CreateQueue(ctx, svc.QueueName(t), nil)))
-	blobs := harness.Must[*azblob.Client](t)(azblob.NewClientFromConnectionString(svc.ConnectionString, nil))
+	blobs := assert.Must[*azblob.Client](t)(azblob.NewClientFromConnectionString(svc.ConnectionString, nil))
 	check(t, assert.Err(blobs.CreateContainer(ctx, svc.ContainerName(t), nil)))
 }
 
@@ -36,9 +35,9 @@ func TestAccountOfTheEnvironment(t *testing.T) {
 	server := start(t, nil)
 	t.Setenv(storagetest.ConnectionStringVariable, server.ConnectionString())
 
-	tables := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(server.ConnectionString(), nil))
-	queues := harness.Must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(server.ConnectionString(), nil))
-	blobs := harness.Must[*azblob.Client](t)(azblob.NewClientFromConnectionString(server.ConnectionString(), nil))
+	tables := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(server.ConnectionString(), nil))
+	queues := assert.Must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(server.ConnectionString(), nil))
+	blobs := assert.Must[*azblob.Client](t)(azblob.NewClientFromConnectionString(server.ConnectionString(), nil))
 	t.Run("uses", func(t *testing.T) {
 		svc := storagetest.Azurite(t)
 		assert.Equal(assert.Fatal(t), svc.ConnectionString, server.ConnectionString(), "the variable is not used")
@@ -47,9 +46,9 @@ func TestAccountOfTheEnvironment(t *testing.T) {
 		check(t, assert.Err(blobs.CreateContainer(t.Context(), svc.ContainerName(t), nil)))
 		svc.TableName(t) // named, never created: nothing to delete, and no complaint
 	})
-	tablePage := harness.Must[aztables.ListTablesResponse](t)(tables.NewListTablesPager(nil).NextPage(t.Context()))
-	queuePage := harness.Must[azqueue.ListQueuesResponse](t)(queues.NewListQueuesPager(nil).NextPage(t.Context()))
-	blobPage := harness.Must[azblob.ListContainersResponse](t)(blobs.NewListContainersPager(nil).NextPage(t.Context()))
+	tablePage := assert.Must[aztables.ListTablesResponse](t)(tables.NewListTablesPager(nil).NextPage(t.Context()))
+	queuePage := assert.Must[azqueue.ListQueuesResponse](t)(queues.NewListQueuesPager(nil).NextPage(t.Context()))
+	blobPage := assert.Must[azblob.ListContainersResponse](t)(blobs.NewListContainersPager(nil).NextPage(t.Context()))
 	assert.Equal(t, len(tablePage.Tables)+len(queuePage.Queues)+len(blobPage.ContainerItems), 0, "tables, queues and containers are left")
 }
 
@@ -64,7 +63,7 @@ func azurite(t testing.TB) *storagetest.Service {
 func sharedAzurite(t testing.TB) *storagetest.Service {
 	t.Helper()
 	storagetest.AzuriteOnly(t)
-	s := harness.Must[*storagetest.Service](t)(storagetest.Shared())
+	s := assert.Must[*storagetest.Service](t)(storagetest.Shared())
 	return s
 }
 
@@ -72,7 +71,7 @@ func sharedAzurite(t testing.TB) *storagetest.Service {
 func start(t *testing.T, o *storagetest.AzuriteOptions) *storagetest.AzuriteServer {
 	t.Helper()
 	storagetest.AzuriteOnly(t)
-	server := harness.Must[*storagetest.AzuriteServer](t)(storagetest.StartAzurite(t.Context(), o))
+	server := assert.Must[*storagetest.AzuriteServer](t)(storagetest.StartAzurite(t.Context(), o))
 	t.Cleanup(func() { check(t, server.Stop()) })
 	return server
 }
@@ -97,8 +96,8 @@ func setting(t testing.TB, connectionString, name string) string {
 // tableNames lists the tables of a service.
 func tableNames(ctx context.Context, t *testing.T, connectionString string) []string {
 	t.Helper()
-	tables := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(connectionString, nil))
-	page := harness.Must[aztables.ListTablesResponse](t)(tables.NewListTablesPager(nil).NextPage(ctx))
+	tables := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(connectionString, nil))
+	page := assert.Must[aztables.ListTablesResponse](t)(tables.NewListTablesPager(nil).NextPage(ctx))
 	var names []string
 	for _, table := range page.Tables {
 		names = append(names, *table.Name)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -14,7 +13,7 @@ import (
 func TestInBubble(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		began, serviceBegan := time.Now(), s.Clock.Now()
-		staff := harness.Must[*tables.Table](t)(newStaff(t.Context(), s, "Staff"))
+		staff := assert.Must[*tables.Table](t)(newStaff(t.Context(), s, "Staff"))
 		for _, pause := range []time.Duration{time.Second, time.Hour} {
 			time.Sleep(pause)
 			check(t, assert.Err(staff.Entities().Get(t.Context(), tables.Key{Partition: "Sales", Row: "department"})))

@@ -41,7 +41,7 @@ func TestAzuriteEndsWithTheTestBinary(t *testing.T) {
 			stdout, err := child.StdoutPipe()
 			check(t, err)
 			// A file, not a buffer: Wait would wait for the end of all who hold the pipe to a buffer, Azurite among them.
-			said := harness.Must[*os.File](t)(os.Create(filepath.Join(t.TempDir(), "stderr")))
+			said := assert.Must[*os.File](t)(os.Create(filepath.Join(t.TempDir(), "stderr")))
 			defer said.Close()
 			child.Stderr = said
 			check(t, child.Start())
@@ -139,7 +139,7 @@ func TestTwoTestBinariesInstallOnce(t *testing.T) {
 	if n := installed.Load(); n != 1 && runtime.GOOS != "windows" { // no lock there: both may install, one is kept
 		t.Errorf("%d of the two installed Azurite, want 1", n)
 	}
-	entries := harness.Must[[]string](t)(filepath.Glob(filepath.Join(cache, "*", "azurite-*")))
+	entries := assert.Must[[]string](t)(filepath.Glob(filepath.Join(cache, "*", "azurite-*")))
 	var finished []string
 	for _, entry := range entries {
 		if !strings.HasSuffix(entry, ".lock") {
@@ -155,7 +155,7 @@ func TestTwoTestBinariesInstallOnce(t *testing.T) {
 func copyingNpm(t *testing.T) string {
 	t.Helper()
 	sharedAzurite(t) // so that it is installed
-	dir := harness.Must[string](t)(storagetest.AzuriteDir(t.Context()))
+	dir := assert.Must[string](t)(storagetest.AzuriteDir(t.Context()))
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nsleep 1\nexec cp -R '%s/node_modules' .\n", dir)
 	check(t, os.WriteFile(filepath.Join(bin, "npm"), []byte(script), 0o700))
@@ -175,7 +175,7 @@ func TestWithoutNode(t *testing.T) {
 // childBinary is this test binary again, running one test as the child.
 func childBinary(t *testing.T, ctx context.Context, test, how string) *exec.Cmd {
 	t.Helper()
-	self := harness.Must[string](t)(os.Executable())
+	self := assert.Must[string](t)(os.Executable())
 	cmd := exec.CommandContext(ctx, self, "-test.run=^"+test+"$", "-test.v")
 	cmd.WaitDelay = 20 * time.Second
 	cmd.Env = append(os.Environ(), childVariable+"="+how, storagetest.ConnectionStringVariable+"=")

@@ -13,14 +13,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 func TestStopEndsAzuriteAndLeavesNoGoroutine(t *testing.T) {
 	storagetest.AzuriteOnly(t)
 	before := goleak.IgnoreCurrent()
-	server := harness.Must[*storagetest.AzuriteServer](t)(storagetest.StartAzurite(t.Context(), nil))
+	server := assert.Must[*storagetest.AzuriteServer](t)(storagetest.StartAzurite(t.Context(), nil))
 	hosts := hostsOf(t, server.ConnectionString())
 	// While it runs, too: users who check their tests for leaks must not be told of ours.
 	goleak.VerifyNone(t, before)
@@ -83,7 +82,7 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 
 func createTable(t *testing.T, connectionString, name string) {
 	t.Helper()
-	tables := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(connectionString, nil))
+	tables := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(connectionString, nil))
 	check(t, assert.Err(tables.CreateTable(t.Context(), name, nil)))
 }
 
@@ -92,7 +91,7 @@ func hostsOf(t testing.TB, connectionString string) []string {
 	t.Helper()
 	var hosts []string
 	for _, name := range []string{"TableEndpoint", "QueueEndpoint", "BlobEndpoint"} {
-		u := harness.Must[*url.URL](t)(url.Parse(setting(t, connectionString, name)))
+		u := assert.Must[*url.URL](t)(url.Parse(setting(t, connectionString, name)))
 		hosts = append(hosts, u.Host)
 	}
 	return hosts

@@ -13,7 +13,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -52,7 +51,7 @@ func TestSimulatorServesTablesQueuesAndBlobs(t *testing.T) {
 	table := tablesOf(t, s).NewClient(s.TableName(t))
 	check(t, assert.Err(table.CreateTable(ctx, nil)))
 	check(t, assert.Err(table.AddEntity(ctx, entityOf("Sales", "1", `"Name":"Jones"`), nil)))
-	got := harness.Must[aztables.GetEntityResponse](t)(table.GetEntity(ctx, "Sales", "1", nil))
+	got := assert.Must[aztables.GetEntityResponse](t)(table.GetEntity(ctx, "Sales", "1", nil))
 	wantText(t, string(got.Value), "Jones")
 	_, err := table.AddEntity(ctx, entityOf("Sales", "1", ""), nil)
 	wantCode(t, err, 409, "EntityAlreadyExists")
@@ -60,7 +59,7 @@ func TestSimulatorServesTablesQueuesAndBlobs(t *testing.T) {
 	queue := queuesOf(t, s).NewQueueClient(s.QueueName(t))
 	check(t, assert.Err(queue.Create(ctx, nil)))
 	check(t, assert.Err(queue.EnqueueMessage(ctx, "aGVsbG8=", nil)))
-	message := harness.Must[azqueue.DequeueMessagesResponse](t)(queue.DequeueMessage(ctx, nil))
+	message := assert.Must[azqueue.DequeueMessagesResponse](t)(queue.DequeueMessage(ctx, nil))
 	if len(message.Messages) != 1 || *message.Messages[0].MessageText != "aGVsbG8=" {
 		t.Errorf("%v", message.Messages)
 	}
@@ -77,7 +76,7 @@ func TestSimulatorServesTablesQueuesAndBlobs(t *testing.T) {
 func TestSimulatorsAreApart(t *testing.T) {
 	a, b := storagetest.Simulator(t, nil), storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "fabrikam"})
 	check(t, assert.Err(tablesOf(t, a).CreateTable(t.Context(), "Employees", nil)))
-	page := harness.Must[aztables.ListTablesResponse](t)(tablesOf(t, b).NewListTablesPager(nil).NextPage(t.Context()))
+	page := assert.Must[aztables.ListTablesResponse](t)(tablesOf(t, b).NewListTablesPager(nil).NextPage(t.Context()))
 	if len(page.Tables) != 0 || !strings.Contains(b.String(), "fabrikam") || strings.Contains(fmt.Sprintf("%+v", b), b.AccountKey) {
 		t.Errorf("%v has %d tables", b, len(page.Tables))
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -241,7 +240,7 @@ func TestAzuriteIsStrict(t *testing.T) {
 	s := sharedAzurite(t)
 	tables, err := aztables.NewServiceClientFromConnectionString(s.ConnectionString, &aztables.ClientOptions{ClientOptions: s.ClientOptions})
 	check(t, err)
-	bare := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(s.ConnectionString, nil))
+	bare := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(s.ConnectionString, nil))
 	name := s.TableName(t)
 	check(t, assert.Err(tables.CreateTable(t.Context(), name, nil)))
 	bad := entityOf("p", "bad", `"a-b":"x"`)

@@ -10,7 +10,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -39,7 +38,7 @@ func keyRanges(t *testing.T, s *storagetest.Service, transactions bool) {
 		var got []string
 		pager := table.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter})
 		for pager.More() {
-			page := harness.Must[aztables.ListEntitiesResponse](t)(pager.NextPage(ctx))
+			page := assert.Must[aztables.ListEntitiesResponse](t)(pager.NextPage(ctx))
 			for _, e := range page.Entities {
 				var entity aztables.EDMEntity
 				check(t, entity.UnmarshalJSON(e))
@@ -77,7 +76,7 @@ func keyRanges(t *testing.T, s *storagetest.Service, transactions bool) {
 // leaves it out of the address.
 func ranged(t *testing.T, s *storagetest.Service, table, spk, srk, epk, erk string) *aztables.Client {
 	t.Helper()
-	credential := harness.Must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey))
+	credential := assert.Must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey))
 	sas, err := aztables.SASSignatureValues{
 		Protocol: aztables.SASProtocolHTTPSandHTTP, ExpiryTime: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), TableName: table,
 		Permissions:       aztables.SASPermissions{Read: true, Add: true, Update: true, Delete: true}.String(),

@@ -46,7 +46,7 @@ func TestAccountIdentity(t *testing.T) {
 	} {
 		for _, given := range []string{"", "contoso, restored"} {
 			a, err := tables.NewAccountWithSharedKey(tables.Endpoints{Table: endpoint}, "contoso", someKey, &tables.AccountOptions{Identity: given})
-			harness.Check(t, err)
+			assert.Check(t, err)
 			assert.Equal(t, a.Identity(), cmp.Or(given, want), "%s, with the option %q", endpoint, given)
 		}
 	}
@@ -169,9 +169,9 @@ func TestAccountEndpointsWithSlash(t *testing.T) {
 	for _, slash := range []string{"", "/"} {
 		endpoints := tables.Endpoints{Table: s.TableEndpoint + slash, Queue: s.QueueEndpoint + slash, Blob: s.BlobEndpoint + slash}
 		options := &tables.AccountOptions{ClientOptions: harness.ClientOptions(t, nil)}
-		a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, s.AccountName, s.AccountKey, options))
+		a := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, s.AccountName, s.AccountKey, options))
 		useEverything(t, a)
-		sas := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(endpoints, "?"+accountSAS(t), options))
+		sas := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(endpoints, "?"+accountSAS(t), options))
 		useEverything(t, sas)
 	}
 }
@@ -180,8 +180,8 @@ func TestAccountEndpointsWithSlash(t *testing.T) {
 func accountSAS(t testing.TB) string {
 	t.Helper()
 	s := storagetest.Open(t)
-	credential := harness.Must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey))
-	signed := harness.Must[aztables.SASQueryParameters](t)(aztables.AccountSASSignatureValues{
+	credential := assert.Must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey))
+	signed := assert.Must[aztables.SASQueryParameters](t)(aztables.AccountSASSignatureValues{
 		Services: "tqb", ResourceTypes: "sco", Permissions: "rwdlacup", ExpiryTime: harness.ServiceNow(t).Add(time.Hour).UTC(),
 	}.Sign(credential))
 	return signed.Encode()
@@ -194,54 +194,54 @@ func useEverything(t *testing.T, a *tables.Account) {
 	table := harness.NewTable(t, a)
 	bags := table.Entities()
 	e := harness.Bag("O'Brien & Söhne", "50% of + x", "one")
-	harness.Check(t, bags.Insert(ctx, e))
+	assert.Check(t, bags.Insert(ctx, e))
 	e.Set("Text", tables.String("two"))
-	harness.Check(t, bags.Replace(ctx, e))
-	harness.Check(t, bags.Merge(ctx, e))
+	assert.Check(t, bags.Replace(ctx, e))
+	assert.Check(t, bags.Merge(ctx, e))
 	x := table.NewTransaction()
 	for _, row := range []string{"a'b", "c+d", "e%20f"} {
 		x.Upsert(harness.Bag(e.Key.Partition, row, row))
 	}
 	x.Delete(e)
-	harness.Check(t, assert.Err(x.Commit(ctx)))
+	assert.Check(t, assert.Err(x.Commit(ctx)))
 	if text, _ := rowText(t, table, e.Key.Partition, "c+d"); text != "c+d" {
 		t.Errorf("row says %q", text)
 	}
 	var rows []string
 	for e, err := range bags.Query().Partition(e.Key.Partition).Where(tables.Ge("Text", "a'b")).PageSize(2).All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		rows = append(rows, e.Key.Row)
 	}
 	assert.Slices(t, rows, []string{"a'b", "c+d", "e%20f"}, "query")
 	useClients(t, a)
-	harness.Check(t, table.Drop(ctx))
+	assert.Check(t, table.Drop(ctx))
 }
 
 // useClients uses the SDK's clients that the account gives back.
 func useClients(t *testing.T, a *tables.Account) {
 	t.Helper()
 	ctx := context.Background()
-	harness.Check(t, assert.Err(a.TableService().NewListTablesPager(nil).NextPage(ctx)))
+	assert.Check(t, assert.Err(a.TableService().NewListTablesPager(nil).NextPage(ctx)))
 	queue := eventual.QueueService(a).NewQueueClient(storagetest.Open(t).QueueName(t))
-	harness.Check(t, assert.Err(queue.Create(ctx, nil)))
-	harness.Check(t, assert.Err(queue.EnqueueMessage(ctx, "aGVsbG8=", nil)))
-	answer := harness.Must[azqueue.DequeueMessagesResponse](t)(queue.DequeueMessage(ctx, nil))
+	assert.Check(t, assert.Err(queue.Create(ctx, nil)))
+	assert.Check(t, assert.Err(queue.EnqueueMessage(ctx, "aGVsbG8=", nil)))
+	answer := assert.Must[azqueue.DequeueMessagesResponse](t)(queue.DequeueMessage(ctx, nil))
 	if len(answer.Messages) != 1 || *answer.Messages[0].MessageText != "aGVsbG8=" {
 		t.Errorf("%d messages", len(answer.Messages))
 	}
-	harness.Check(t, assert.Err(queue.Delete(ctx, nil)))
+	assert.Check(t, assert.Err(queue.Delete(ctx, nil)))
 	container := blobstorage.Container(a, storagetest.Open(t).ContainerName(t))
-	harness.Check(t, assert.Err(container.Create(ctx, nil)))
-	harness.Check(t, assert.Err(container.NewBlockBlobClient("b").UploadBuffer(ctx, []byte("hello"), nil)))
-	harness.Check(t, assert.Err(container.Delete(ctx, nil)))
+	assert.Check(t, assert.Err(container.Create(ctx, nil)))
+	assert.Check(t, assert.Err(container.NewBlockBlobClient("b").UploadBuffer(ctx, []byte("hello"), nil)))
+	assert.Check(t, assert.Err(container.Delete(ctx, nil)))
 }
 
 func TestAccountWithoutOtherServices(t *testing.T) {
-	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://t.test"}, "contoso", someKey, nil))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://t.test"}, "contoso", someKey, nil))
 	if blobstorage.Container(a, "c") != nil || eventual.QueueService(a) != nil || blobstorage.Service(a) != nil || a.TableService() == nil {
 		t.Error("clients without an endpoint")
 	}
-	if cosmos := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://x.table.cosmos.azure.com"}, "contoso", someKey, nil)); !cosmos.IsCosmos() {
+	if cosmos := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://x.table.cosmos.azure.com"}, "contoso", someKey, nil)); !cosmos.IsCosmos() {
 		t.Error("Cosmos DB is not told by its address")
 	}
 }
@@ -262,7 +262,7 @@ func TestAccountTokenCredential(t *testing.T) {
 		return harness.Reply(req, 404, refusalBody("ResourceNotFound"), "Content-Type", "application/json"), nil
 	})}}
 	credential := &tokens{}
-	a := harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential, options))
+	a := assert.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential, options))
 	harness.WantKind(t, assert.Err(a.Table("Contoso").Entities().Get(ctx, tables.Key{})), tables.ErrNotFound)
 	assert.Error(t, assert.Err(eventual.QueueService(a).NewQueueClient("q").GetProperties(ctx, nil)), "no error of the queue")
 	assert.Error(t, assert.Err(blobstorage.Container(a, "c").GetProperties(ctx, nil)), "no error of the container")
@@ -283,7 +283,7 @@ func TestAccountKeepsCallersOptions(t *testing.T) {
 		Transport:        refusingAll(404, "ResourceNotFound"),
 	}}
 	for range 2 {
-		a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", someKey, options))
+		a := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", someKey, options))
 		calls, attempts = 0, 0
 		harness.WantKind(t, assert.Err(a.Table("Contoso").Entities().Get(context.Background(), tables.Key{})), tables.ErrNotFound)
 		if calls != 1 || attempts != 1 {
@@ -343,13 +343,13 @@ func FuzzConnectionString(f *testing.F) {
 func TestSignBlob(t *testing.T) {
 	account := func(a *tables.Account, err error) *tables.Account {
 		t.Helper()
-		harness.Check(t, err)
+		assert.Check(t, err)
 		return a
 	}
 	endpoints := tables.AccountEndpoints("contoso")
 	shared := account(tables.NewAccountWithSharedKey(endpoints, "contoso", someKey, nil))
-	address := harness.Must[string](t)(blobstorage.Sign(t.Context(), shared, "photos", "Employees/Photo/a b", time.Now().Add(time.Hour)))
-	u := harness.Must[*url.URL](t)(url.Parse(address))
+	address := assert.Must[string](t)(blobstorage.Sign(t.Context(), shared, "photos", "Employees/Photo/a b", time.Now().Add(time.Hour)))
+	u := assert.Must[*url.URL](t)(url.Parse(address))
 	q := u.Query()
 	if u.Scheme != "https" || u.Host != "contoso.blob.core.windows.net" || q.Get("spr") != "https" || q.Get("sp") != "r" || q.Get("sr") != "b" || q.Get("se") == "" || q.Get("sig") == "" {
 		t.Errorf("the address is %s", address)

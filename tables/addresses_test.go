@@ -75,7 +75,7 @@ func TestPathsHoldUnreservedCharactersOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var sent paths
-			a := harness.Must[*tables.Account](t)(open(&tables.AccountOptions{ClientOptions: harness.ClientOptions(t, sent.watch)}))
+			a := assert.Must[*tables.Account](t)(open(&tables.AccountOptions{ClientOptions: harness.ClientOptions(t, sent.watch)}))
 			useHostileAddresses(t, a)
 			checkPaths(t, sent.seen, endpoints)
 		})
@@ -88,12 +88,12 @@ func useHostileAddresses(t *testing.T, a *tables.Account) {
 	keyRoundTrip(t, table, tables.Key{Partition: unescapedCharacters, Row: unescapedCharacters[1:]})
 	x := table.NewTransaction()
 	x.Upsert(harness.Row(strings.ReplaceAll(unescapedCharacters, ",", ""), strings.ReplaceAll(unescapedCharacters, ",", "")))
-	harness.Must[[]azcore.ETag](t)(x.Commit(ctx))
+	assert.Must[[]azcore.ETag](t)(x.Commit(ctx))
 
 	// The SDK's own address. Without the quotes, which the SDK stores doubled.
 	key := strings.ReplaceAll(unescapedCharacters, "'", "")
-	harness.Check(t, table.Entities().Upsert(ctx, harness.Row(key, key)))
-	harness.Must[aztables.GetEntityResponse](t)(table.Client().GetEntity(ctx, key, key, nil))
+	assert.Check(t, table.Entities().Upsert(ctx, harness.Row(key, key)))
+	assert.Must[aztables.GetEntityResponse](t)(table.Client().GetEntity(ctx, key, key, nil))
 
 	service := storagetest.Open(t)
 	container := blobstorage.Container(a, service.ContainerName(t))
@@ -112,7 +112,7 @@ func checkPaths(t *testing.T, sent []string, endpoints tables.Endpoints) {
 	const text = `[A-Za-z0-9._~%-]*`
 	var roots []string
 	for _, endpoint := range []string{endpoints.Table, endpoints.Queue, endpoints.Blob} {
-		u := harness.Must[*url.URL](t)(url.Parse(endpoint))
+		u := assert.Must[*url.URL](t)(url.Parse(endpoint))
 		roots = append(roots, regexp.QuoteMeta(u.Path))
 	}
 	form := regexp.MustCompile(`^(` + strings.Join(roots, "|") + `)(/\$batch|/Tables(\(` + text + `\)|\('` + text + `'\))?|/[A-Za-z0-9]+(\(\)|\(PartitionKey='` + text + `',RowKey='` + text + `'\))?|(/` + text + `)*)$`)

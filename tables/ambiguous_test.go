@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,7 +24,7 @@ type concurrentWrite struct {
 func concurrentWrites() []concurrentWrite {
 	ctx := context.Background()
 	overwrite := func(t *testing.T, table *tables.Table, key tables.Key) {
-		harness.Check(t, table.Entities().Upsert(ctx, harness.Bag(key.Partition, key.Row, "concurrent writer's")))
+		assert.Check(t, table.Entities().Upsert(ctx, harness.Bag(key.Partition, key.Row, "concurrent writer's")))
 	}
 	remove := func(t *testing.T, table *tables.Table, key tables.Key) {
 		if err := table.Entities().DeleteUnconditional(ctx, key); err != nil && !errors.Is(err, tables.ErrNotFound) {
@@ -143,7 +144,7 @@ func runCell(t *testing.T, c cell, partition string, plain, table *tables.Table,
 	old := map[string]*tables.Entity{}
 	for _, row := range c.trial.old {
 		e := harness.Bag(partition, row, "old")
-		harness.Check(t, plain.Entities().Insert(ctx, e))
+		assert.Check(t, plain.Entities().Insert(ctx, e))
 		old[row] = e
 	}
 	var after func()

@@ -47,21 +47,21 @@ func TestAmbiguousEchoes(t *testing.T) {
 	})
 	t.Run("replace meets another version", func(t *testing.T) {
 		e := harness.Bag("replace", "r", "old")
-		harness.Check(t, concurrentWrites.Insert(ctx, e))
+		assert.Check(t, concurrentWrites.Insert(ctx, e))
 		f.arm(func() { concurrentWrites.Upsert(ctx, harness.Bag("replace", "r", "concurrent writer's")) }, faultLost)
 		harness.WantKind(t, table.Replace(ctx, e), tables.ErrUnknownOutcome)
 	})
 	t.Run("replace meets nothing", func(t *testing.T) {
 		e := harness.Bag("replace", "s", "old")
-		harness.Check(t, concurrentWrites.Insert(ctx, e))
+		assert.Check(t, concurrentWrites.Insert(ctx, e))
 		f.arm(func() { concurrentWrites.DeleteUnconditional(ctx, e.Key) }, faultLost)
 		wantUnknown(t, table.Replace(ctx, e), "ResourceNotFound")
 	})
 	t.Run("delete meets nothing", func(t *testing.T) {
 		e := harness.Bag("delete", "r", "old")
-		harness.Check(t, concurrentWrites.Insert(ctx, e))
+		assert.Check(t, concurrentWrites.Insert(ctx, e))
 		f.arm(nil, faultLost)
-		harness.Check(t, table.Delete(ctx, e))
+		assert.Check(t, table.Delete(ctx, e))
 	})
 	t.Run("one row proves a transaction", func(t *testing.T) {
 		f.arm(func() { concurrentWrites.Upsert(ctx, harness.Bag("proof", "a", "concurrent writer's")) }, faultLost)
@@ -147,7 +147,7 @@ func TestAmbiguousContext(t *testing.T) {
 		old := map[string]*tables.Entity{}
 		for _, row := range tr.old {
 			old[row] = harness.Bag(partition, row, "old")
-			harness.Check(t, plain.Entities().Insert(context.Background(), old[row]))
+			assert.Check(t, plain.Entities().Insert(context.Background(), old[row]))
 		}
 		a, f := faultyAccount(t, 3)
 		table := a.Table(plain.Name())

@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -275,7 +276,7 @@ func rowText(t testing.TB, table *tables.Table, partition, row string) (text str
 	if errors.Is(err, tables.ErrNotFound) {
 		return "", ""
 	}
-	harness.Check(t, err)
+	assert.Check(t, err)
 	text, _ = e.Get("Text").Text()
 	return text, e.ETag
 }

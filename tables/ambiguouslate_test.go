@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -18,7 +19,7 @@ func TestLateCreation(t *testing.T) {
 	late := &harness.HeldRequest{Network: s.ClientOptions.Transport}
 	faulty, _ := s.WithRetries(1).Faulty(storagetest.On(storagetest.CreateTable, storagetest.Once(storagetest.Always(late))))
 	concurrentWrite, ours := lateTable(t, s, "Contoso"), lateTable(t, faulty, "Contoso")
-	harness.Check(t, errors.Join(concurrentWrite.Create(t.Context()), concurrentWrite.Drop(t.Context())))
+	assert.Check(t, errors.Join(concurrentWrite.Create(t.Context()), concurrentWrite.Drop(t.Context())))
 	s.Wait(35 * time.Second)
 	wantUnknown(t, ours.Create(t.Context()), "TableBeingDeleted")
 	s.Wait(5 * time.Second)
@@ -30,6 +31,6 @@ func TestLateCreation(t *testing.T) {
 func lateTable(t *testing.T, s *storagetest.Service, name string) *tables.Table {
 	t.Helper()
 	a, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return a.Table(name)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,7 +26,7 @@ func BenchmarkAllParallel(b *testing.B) {
 	for _, skewed := range []bool{false, true} {
 		s := storagetest.Simulator(b, nil)
 		table := on(b, s).Table("Events")
-		harness.Check(b, table.Create(b.Context()))
+		assert.Check(b, table.Create(b.Context()))
 		if _, err := table.Entities().BulkNonAtomic(b.Context(), spreadRows(n, skewed), nil); err != nil {
 			b.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func BenchmarkAllParallel(b *testing.B) {
 			rows, began := 0, time.Now()
 			d.made = 0
 			for _, err := range q.AllParallel(b.Context(), &tables.ParallelOptions[tables.Entity]{Concurrency: readers, Unordered: true}) {
-				harness.Check(b, err)
+				assert.Check(b, err)
 				if rows++; rows%tables.MaxPageSize == 0 {
 					each()
 				}

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -24,11 +25,11 @@ func (dropped) ForceFlush(context.Context) error             { return nil }
 // span, by turns, in processor time.
 func BenchmarkRatioTelemetry(b *testing.B) {
 	s := newSides(b)
-	account := harness.Must[*tables.Account](b)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: benchURL}, "contoso", benchKey, &tables.AccountOptions{
+	account := assert.Must[*tables.Account](b)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: benchURL}, "contoso", benchKey, &tables.AccountOptions{
 		ClientOptions: azcore.ClientOptions{Transport: s.canned}, MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())),
 		TracerProvider: trace.NewTracerProvider(trace.WithSpanProcessor(dropped{}))}))
 	watched := *s
-	watched.ours = harness.Must[*tables.Rows[benchEmployee]](b)(tables.RowsOf[benchEmployee](account.Table("Employees")))
+	watched.ours = assert.Must[*tables.Rows[benchEmployee]](b)(tables.RowsOf[benchEmployee](account.Table("Employees")))
 	for name, of := range map[string]func(*sides) []harness.Contender{
 		"get": (*sides).getContenders, "upsert": (*sides).upsertContenders, "page": (*sides).pageContenders,
 	} {

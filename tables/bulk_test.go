@@ -43,7 +43,7 @@ func TestBulkPacksTransactions(t *testing.T) {
 			}
 			last = p
 		}})
-	harness.Check(t, err)
+	assert.Check(t, err)
 	// 7 partitions of 293 or 292 rows: 3 transactions each.
 	if done.Written != 2050 || done.Rows != 2050 || done.Transactions != 21 || position(t, last) != 2050 || done.Resume != "" {
 		t.Fatalf("%+v", done)
@@ -67,7 +67,7 @@ func TestBulkResumesWhereItStopped(t *testing.T) {
 		t.Fatalf("%+v", stopped)
 	}
 	done, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(1500, 5), &tables.BulkOptions{Resume: stopped.Resume, SkipExisting: true})
-	harness.Check(t, err)
+	assert.Check(t, err)
 	if done.Resume != "" || done.Written+done.Unchanged+position(t, stopped) != 1500 || harness.CountRows(t, table) != 1500 {
 		t.Fatalf("%+v after %+v, stored %d", done, stopped, harness.CountRows(t, table))
 	}
@@ -84,9 +84,9 @@ func TestBulkRepeatedRowsKeepTheirOrder(t *testing.T) {
 			}
 		}
 	}
-	harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(context.Background(), rows, &tables.BulkOptions{Verb: tables.BulkUpsert})))
+	assert.Check(t, assert.Err(table.Entities().BulkNonAtomic(context.Background(), rows, &tables.BulkOptions{Verb: tables.BulkUpsert})))
 	for e, err := range table.Entities().Query().Partition("p").All(context.Background()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if n, _ := e.Get("N").Int(); n < 470 {
 			t.Fatalf("row %s holds %d, an earlier write", e.Key.Row, n)
 		}
@@ -100,7 +100,7 @@ func TestBulkFailsWithTheEntity(t *testing.T) {
 		yield(nil, bad)
 	}, nil)
 	assert.ErrorIs(assert.Fatal(t), err, bad)
-	harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(context.Background(), harness.Bags(10, 1), nil)))
+	assert.Check(t, assert.Err(table.Entities().BulkNonAtomic(context.Background(), harness.Bags(10, 1), nil)))
 	_, err = table.Entities().BulkNonAtomic(context.Background(), harness.Bags(10, 1), nil)
 	e := harness.WantKind(t, err, tables.ErrExists)
 	assert.Equal(assert.Fatal(t), e.Key.Row, "000000", "%+v", e)

@@ -69,9 +69,9 @@ func equal(a, b any) string {
 // stores fails unless v, as a field, is stored as want and read back equal; null is the absence of the property.
 func stores[V any](t *testing.T, v V, want tables.Value) {
 	t.Helper()
-	codec := harness.Must[*tables.Codec[one[V]]](t)(tables.NewCodec[one[V]]())
+	codec := assert.Must[*tables.Codec[one[V]]](t)(tables.NewCodec[one[V]]())
 	in := one[V]{v}
-	got := harness.Must[tables.Properties](t)(codec.Encode(&in))
+	got := assert.Must[tables.Properties](t)(codec.Encode(&in))
 	if got.Get("V") != want || got.Has("V") == want.IsNull() {
 		t.Errorf("%T %v is stored as %#v, want %#v", v, v, got.Get("V"), want)
 		return
@@ -113,7 +113,7 @@ func TestCodecTypes(t *testing.T) {
 	stores(t, ratio(math.MaxFloat32), tables.Double(math.MaxFloat32))
 	stores(t, float32(math.Inf(1)), tables.Double(math.Inf(1)))
 	at := time.Date(2024, 5, 6, 12, 0, 0, 123456700, time.FixedZone("", 7200))
-	stores(t, at, harness.Must[tables.Value](t)(tables.DateTime(at.UTC())))
+	stores(t, at, assert.Must[tables.Value](t)(tables.DateTime(at.UTC())))
 	id := uuid.MustParse("c9da6455-213d-42c9-9a79-3e9149a57833")
 	stores(t, id, tables.GUID(id))
 	stores(t, uuid.UUID{}, tables.GUID(uuid.UUID{}))
@@ -137,7 +137,7 @@ func TestCodecPointers(t *testing.T) {
 	stores(t, (*int)(nil), tables.Value{})
 	stores(t, new(huge(5)), tables.Int64(5))
 	stores(t, new(2.5), tables.Double(2.5))
-	stores(t, &at, harness.Must[tables.Value](t)(tables.DateTime(at)))
+	stores(t, &at, assert.Must[tables.Value](t)(tables.DateTime(at)))
 	stores(t, (*time.Time)(nil), tables.Value{})
 	stores(t, &id, tables.GUID(id))
 	stores(t, new(netip.MustParseAddr("10.0.0.1")), tables.String("10.0.0.1"))
@@ -150,7 +150,7 @@ func TestCodecPointers(t *testing.T) {
 // encodeError is the error of a value that does not fit.
 func encodeError[V any](t *testing.T, v V) string {
 	t.Helper()
-	codec := harness.Must[*tables.Codec[one[V]]](t)(tables.NewCodec[one[V]]())
+	codec := assert.Must[*tables.Codec[one[V]]](t)(tables.NewCodec[one[V]]())
 	_, err := codec.Encode(&one[V]{v})
 	harness.WantKind(t, err, tables.ErrInvalid)
 	assert.Contains(t, err.Error(), "V", "the error does not name the field")
@@ -258,10 +258,10 @@ func TestCodecNames(t *testing.T) {
 		hidden  string
 		Foreign string `json:"foreign"`
 	}
-	codec := harness.Must[*tables.Codec[named]](t)(tables.NewCodec[named]())
+	codec := assert.Must[*tables.Codec[named]](t)(tables.NewCodec[named]())
 	in := named{Plain: "1", Tagged: "2", Options: "3", Both: "4", Left: "5", hidden: "6", Foreign: "7"}
 	want := tables.Properties{property("Plain", tables.String("1")), property("Other", tables.String("2")), property("Options", tables.String("3")), property("Größe", tables.String("4")), property("Foreign", tables.String("7"))}
-	got := harness.Must[tables.Properties](t)(codec.Encode(&in))
+	got := assert.Must[tables.Properties](t)(codec.Encode(&in))
 	assert.NoDiff(t, equal(want, got))
 	names := []string{"Plain", "Other", "Options", "Größe", "Foreign"}
 	assert.NoDiff(t, equal(names, codec.PropertyNames()))
@@ -288,13 +288,13 @@ func TestCodecOmits(t *testing.T) {
 		List   []string   `table:",json,omitempty"`
 		Map    payload    `table:",json,omitzero"`
 	}
-	codec := harness.Must[*tables.Codec[omitting]](t)(tables.NewCodec[omitting]())
-	assert.Len(t, harness.Must[tables.Properties](t)(codec.Encode(&omitting{Bytes: []byte{}, List: []string{}})), 0, "the zero value, stored")
+	codec := assert.Must[*tables.Codec[omitting]](t)(tables.NewCodec[omitting]())
+	assert.Len(t, assert.Must[tables.Properties](t)(codec.Encode(&omitting{Bytes: []byte{}, List: []string{}})), 0, "the zero value, stored")
 	in := omitting{"a", 1, []byte{1}, true, new(0), time.Unix(0, 0), new(time.Unix(1, 0)), uuid.Max, netip.IPv4Unspecified(), []string{"x"}, payload{Lines: []string{"y"}}}
-	got := harness.Must[tables.Properties](t)(codec.Encode(&in))
+	got := assert.Must[tables.Properties](t)(codec.Encode(&in))
 	assert.Equal(t, len(got), reflect.TypeFor[omitting]().NumField(), "properties")
 	var out omitting
-	harness.Check(t, codec.Decode(got, &out))
+	assert.Check(t, codec.Decode(got, &out))
 	assert.NoDiff(t, equal(in, out))
 }
 
@@ -307,15 +307,15 @@ func TestCodecJSON(t *testing.T) {
 		Any     any                `table:",json"`
 		Level   level              `table:",json"`
 	}
-	codec := harness.Must[*tables.Codec[packed]](t)(tables.NewCodec[packed]())
+	codec := assert.Must[*tables.Codec[packed]](t)(tables.NewCodec[packed]())
 	in := packed{payload{[]string{"a\u2028", "</b>"}, map[string]int{"x": 1}}, []string{}, map[string]float64{"π": 3.14}, &payload{}, []any{"x", true, nil}, 2}
 	for _, v := range []packed{in, {}} {
-		got := harness.Must[tables.Properties](t)(codec.Encode(&v))
+		got := assert.Must[tables.Properties](t)(codec.Encode(&v))
 		for _, p := range got {
 			assert.Equal(t, p.Value.Type(), tables.TypeString, "the stored type of %s", p.Name)
 		}
 		var out packed
-		harness.Check(t, codec.Decode(got, &out))
+		assert.Check(t, codec.Decode(got, &out))
 		assert.NoDiff(t, equal(v, out))
 	}
 	in.Any = make(chan int)
@@ -326,13 +326,13 @@ func TestCodecJSON(t *testing.T) {
 // sample is one value of each type; what it holds must not be in an error.
 func samples(t *testing.T) []tables.Value {
 	return []tables.Value{tables.String("s3cr3t"), tables.Binary([]byte("s3cr3t")), tables.Boolean(true), tables.Int32(987654321), tables.Int64(9876543219876),
-		tables.Double(98765.4321), harness.Must[tables.Value](t)(tables.DateTime(time.Date(9876, 5, 4, 3, 2, 1, 0, time.UTC))), tables.GUID(uuid.MustParse("98765432-1987-4876-9432-1987654321ab"))}
+		tables.Double(98765.4321), assert.Must[tables.Value](t)(tables.DateTime(time.Date(9876, 5, 4, 3, 2, 1, 0, time.UTC))), tables.GUID(uuid.MustParse("98765432-1987-4876-9432-1987654321ab"))}
 }
 
 // mismatches reads every type of property into a field, and expects an error from all but the accepted.
 func mismatches[V any](t *testing.T, accepted ...tables.Type) {
 	t.Helper()
-	codec := harness.Must[*tables.Codec[one[V]]](t)(tables.NewCodec[one[V]]())
+	codec := assert.Must[*tables.Codec[one[V]]](t)(tables.NewCodec[one[V]]())
 	for _, v := range samples(t) {
 		var out one[V]
 		err := codec.Decode(tables.Properties{property("V", v)}, &out)
@@ -382,11 +382,11 @@ func TestCodecMismatches(t *testing.T) {
 	type packed struct {
 		V payload `table:",json"`
 	}
-	codec := harness.Must[*tables.Codec[packed]](t)(tables.NewCodec[packed]())
+	codec := assert.Must[*tables.Codec[packed]](t)(tables.NewCodec[packed]())
 	type texts struct {
 		V []level `table:",json"`
 	}
-	inner := harness.Must[*tables.Codec[texts]](t)(tables.NewCodec[texts]())
+	inner := assert.Must[*tables.Codec[texts]](t)(tables.NewCodec[texts]())
 	for _, text := range []string{"s3cr3t", `{"Lines":"s3cr3t"}`, `["s3cr3t"]`} {
 		p := tables.Properties{property("V", tables.String(text))}
 		for _, err := range []error{codec.Decode(p, &packed{}), inner.Decode(p, &texts{})} {
@@ -399,15 +399,15 @@ func TestCodecMismatches(t *testing.T) {
 
 // TestCodecNarrowIntegers: an Int64 that another program wrote is read where it fits.
 func TestCodecNarrowIntegers(t *testing.T) {
-	codec := harness.Must[*tables.Codec[one[int8]]](t)(tables.NewCodec[one[int8]]())
+	codec := assert.Must[*tables.Codec[one[int8]]](t)(tables.NewCodec[one[int8]]())
 	for n, fits := range map[int64]bool{127: true, 128: false, -128: true, -129: false, math.MaxInt64: false} {
 		var out one[int8]
 		if err := codec.Decode(tables.Properties{property("V", tables.Int64(n))}, &out); (err == nil) != fits {
 			t.Errorf("%d: %v", n, err)
 		}
 	}
-	unsigned := harness.Must[*tables.Codec[one[uint64]]](t)(tables.NewCodec[one[uint64]]())
+	unsigned := assert.Must[*tables.Codec[one[uint64]]](t)(tables.NewCodec[one[uint64]]())
 	harness.WantKind(t, unsigned.Decode(tables.Properties{property("V", tables.Int64(-1))}, new(one[uint64])), tables.ErrGarbled)
-	float := harness.Must[*tables.Codec[one[float64]]](t)(tables.NewCodec[one[float64]]())
+	float := assert.Must[*tables.Codec[one[float64]]](t)(tables.NewCodec[one[float64]]())
 	harness.WantKind(t, float.Decode(tables.Properties{property("V", tables.Int64(1<<53+1))}, new(one[float64])), tables.ErrGarbled)
 }

@@ -46,20 +46,20 @@ type pointers struct {
 }
 
 func TestCodecEmbedded(t *testing.T) {
-	codec := harness.Must[*tables.Codec[flat]](t)(tables.NewCodec[flat]())
+	codec := assert.Must[*tables.Codec[flat]](t)(tables.NewCodec[flat]())
 	created := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	in := flat{Keys{"p", "r"}, Base{Created: created}, lower{"low"}, Middle{&Deep{"hidden", 3}, 2}, "name"}
-	got := harness.Must[tables.Properties](t)(codec.Encode(&in))
-	want := tables.Properties{property("Created", harness.Must[tables.Value](t)(tables.DateTime(created))), property("Low", tables.String("low")),
+	got := assert.Must[tables.Properties](t)(codec.Encode(&in))
+	want := tables.Properties{property("Created", assert.Must[tables.Value](t)(tables.DateTime(created))), property("Low", tables.String("low")),
 		property("Depth", tables.Int64(3)), property("Width", tables.Int64(2)), property("Name", tables.String("name"))}
 	assert.NoDiff(assert.Fatal(t), equal(want, got))
 	var out flat
-	harness.Check(t, codec.Decode(got, &out))
+	assert.Check(t, codec.Decode(got, &out))
 	if out.Name != "name" || out.Deep == nil || out.Depth != 3 || out.Deep.Name != "" || out.Low != "low" || !out.Created.Equal(created) {
 		t.Errorf("%+v", out)
 	}
 	in.Deep = nil
-	got = harness.Must[tables.Properties](t)(codec.Encode(&in))
+	got = assert.Must[tables.Properties](t)(codec.Encode(&in))
 	if got.Has("Depth") || !got.Has("Width") {
 		t.Errorf("%v", got)
 	}
@@ -72,26 +72,26 @@ func TestCodecEmbedded(t *testing.T) {
 // TestCodecEmbeddedPointers: keys and Meta may lie behind pointers, which reading makes.
 func TestCodecEmbeddedPointers(t *testing.T) {
 	ctx := context.Background()
-	view := harness.Must[*tables.Rows[pointers]](t)(tables.RowsOf[pointers](harness.NewTable(t, harness.Account(t))))
+	view := assert.Must[*tables.Rows[pointers]](t)(tables.RowsOf[pointers](harness.NewTable(t, harness.Account(t))))
 	harness.WantKind(t, view.Insert(ctx, &pointers{Own: "x"}), tables.ErrInvalid)
 	harness.WantKind(t, view.Replace(ctx, &pointers{Own: "x"}), tables.ErrInvalid)
 	in := &pointers{Keys: &Keys{"p", "r"}, Middle: &Middle{Width: 2}, Own: "x"}
-	harness.Check(t, view.Insert(ctx, in))
+	assert.Check(t, view.Insert(ctx, in))
 	if in.Base == nil || in.ETag == "" {
 		t.Error("the insert left no ETag")
 	}
-	got := harness.Must[*pointers](t)(view.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
+	got := assert.Must[*pointers](t)(view.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	if got.Keys == nil || got.RowKey != "r" || got.Base == nil || got.ETag != in.ETag || got.Middle == nil || got.Width != 2 || got.Deep != nil || got.Own != "x" {
 		t.Fatalf("%+v", got)
 	}
 	got.Deep = &Deep{Name: "deep"}
-	harness.Check(t, view.Replace(ctx, got))
+	assert.Check(t, view.Replace(ctx, got))
 	harness.WantKind(t, view.Replace(ctx, in), tables.ErrConflict)
-	got = harness.Must[*pointers](t)(view.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
+	got = assert.Must[*pointers](t)(view.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	if got.Deep == nil || got.Name != "deep" {
 		t.Errorf("%+v", got)
 	}
-	harness.Check(t, view.Delete(ctx, got))
+	assert.Check(t, view.Delete(ctx, got))
 }
 
 func TestCodecRefusesEmbedded(t *testing.T) {
@@ -121,10 +121,10 @@ func TestCodecEmbeddedWhole(t *testing.T) {
 		Deep   `table:"Address,json"`
 		Middle `table:"-"`
 	}
-	codec := harness.Must[*tables.Codec[whole]](t)(tables.NewCodec[whole]())
+	codec := assert.Must[*tables.Codec[whole]](t)(tables.NewCodec[whole]())
 	at := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
-	got := harness.Must[tables.Properties](t)(codec.Encode(&whole{Time: at, Deep: Deep{"n", 1}, Middle: Middle{Width: 3}}))
-	want := tables.Properties{property("Time", harness.Must[tables.Value](t)(tables.DateTime(at))), property("Address", tables.String(`{"Name":"n","Depth":1}`))}
+	got := assert.Must[tables.Properties](t)(codec.Encode(&whole{Time: at, Deep: Deep{"n", 1}, Middle: Middle{Width: 3}}))
+	want := tables.Properties{property("Time", assert.Must[tables.Value](t)(tables.DateTime(at))), property("Address", tables.String(`{"Name":"n","Depth":1}`))}
 	assert.NoDiff(t, equal(want, got))
 }
 
@@ -150,16 +150,16 @@ type version2 struct {
 func TestOlderBuildLosesNothing(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))
-	newer := harness.Must[*tables.Rows[version2]](t)(tables.RowsOf[version2](table))
-	older := harness.Must[*tables.Rows[version1]](t)(tables.RowsOf[version1](table))
+	newer := assert.Must[*tables.Rows[version2]](t)(tables.RowsOf[version2](table))
+	older := assert.Must[*tables.Rows[version1]](t)(tables.RowsOf[version1](table))
 	written := &version2{PartitionKey: "p", RowKey: "r", Name: "Jones", Salary: 1<<53 + 1, Born: time.Date(1970, 1, 1, 0, 0, 0, 100, time.UTC), Whole: 3, Photo: []byte{}}
-	harness.Check(t, newer.Insert(ctx, written))
-	old := harness.Must[*version1](t)(older.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
+	assert.Check(t, newer.Insert(ctx, written))
+	old := assert.Must[*version1](t)(older.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	assert.Len(assert.Fatal(t), old.Rest, 4, "the rest")
 	old.Name = "Smith"
-	harness.Check(t, older.Replace(ctx, old))
+	assert.Check(t, older.Replace(ctx, old))
 	harness.WantKind(t, newer.Replace(ctx, written), tables.ErrConflict)
-	read := harness.Must[*version2](t)(newer.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
+	read := assert.Must[*version2](t)(newer.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	if read.Name != "Smith" || read.Salary != written.Salary || !read.Born.Equal(written.Born) || read.Whole != 3 || read.Photo == nil || len(read.Photo) != 0 {
 		t.Errorf("%+v", read)
 	}

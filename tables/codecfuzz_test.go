@@ -29,7 +29,7 @@ func FuzzAnswer(f *testing.F) {
 			return harness.Reply(req, http.StatusOK, body, "Content-Type", "application/json", "ETag", garbledETag), nil
 		}
 		table := harness.InProcess(t, service).Table("Employees")
-		view := harness.Must[*tables.Rows[everything]](t)(tables.RowsOf[everything](table))
+		view := assert.Must[*tables.Rows[everything]](t)(tables.RowsOf[everything](table))
 		key := tables.Key{Partition: "p", Row: "r"}
 		e, err := table.Entities().Get(ctx, key)
 		page, pageErr := table.Entities().Query().Partition("p").Page(ctx, "")
@@ -59,7 +59,7 @@ func writeBack(t *testing.T, e *tables.Entity) {
 		}
 		return
 	}
-	got := harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
+	got := assert.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
 	assert.Slices(assert.Fatal(t), got.Properties, e.Properties, "read back")
 }
 
@@ -78,7 +78,7 @@ func FuzzValues(f *testing.F) {
 			}
 			return
 		}
-		got := harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
+		got := assert.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
 		assert.Slices(assert.Fatal(t), got.Properties, e.Properties, "read back")
 		if _, err := bags.Query().Where(tables.Eq("PartitionKey", partition), tables.Eq(name, text)).Plan(); err != nil {
 			t.Fatalf("no filter for what could be written: %.300v", strings.ToValidUTF8(err.Error(), "?"))

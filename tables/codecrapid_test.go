@@ -169,7 +169,7 @@ func drawEverything(t *rapid.T) *everything {
 
 func TestStructsRoundTripProperty(t *testing.T) {
 	ctx := context.Background()
-	view := harness.Must[*tables.Rows[everything]](t)(tables.RowsOf[everything](harness.InProcess(t, echo()).Table("Employees")))
+	view := assert.Must[*tables.Rows[everything]](t)(tables.RowsOf[everything](harness.InProcess(t, echo()).Table("Employees")))
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawEverything(t)
 		assert.Check(t, view.Upsert(ctx, v))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -61,7 +62,7 @@ func TestEndlessResponses(t *testing.T) {
 				}
 				return &http.Response{StatusCode: tc.status, ContentLength: said, Body: io.NopCloser(body), Header: header, Request: req}, nil
 			})
-			a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString("AccountName=contoso;AccountKey=Q0FOQVJZS0VZQ0FOQVJZS0VZ;EndpointSuffix=core.windows.net",
+			a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString("AccountName=contoso;AccountKey=Q0FOQVJZS0VZQ0FOQVJZS0VZ;EndpointSuffix=core.windows.net",
 				&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: transport, Retry: policy.RetryOptions{MaxRetries: -1}}}))
 			if err := tc.read(t.Context(), a); err == nil || !strings.Contains(err.Error(), "longer than") || body.taken > most {
 				t.Errorf("%s, said to be of %d bytes: %d bytes were taken, %v", name, said, body.taken, err)

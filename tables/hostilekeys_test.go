@@ -106,15 +106,15 @@ func keyRoundTrip(t *testing.T, table *tables.Table, key tables.Key) {
 	got := roundTrip(t, table, e)
 	harness.WantKind(t, bags.Insert(ctx, e), tables.ErrExists)
 	// A selection keeps the query from being answered by a point read.
-	page := harness.Must[tables.Page[tables.Entity]](t)(bags.Query().Partition(key.Partition).Row(key.Row).Select("N").Page(ctx, ""))
+	page := assert.Must[tables.Page[tables.Entity]](t)(bags.Query().Partition(key.Partition).Row(key.Row).Select("N").Page(ctx, ""))
 	if len(page.Items) != 1 || page.Items[0].Key != key {
 		t.Fatalf("the query found %d rows", len(page.Items))
 	}
 	got.Set("N", tables.Int32(2))
-	harness.Check(t, bags.Replace(ctx, got))
-	harness.Check(t, bags.Merge(ctx, got))
+	assert.Check(t, bags.Replace(ctx, got))
+	assert.Check(t, bags.Merge(ctx, got))
 	if harness.OnAzurite(t) && azuriteMisreads(key) {
-		harness.Check(t, bags.Delete(ctx, got))
+		assert.Check(t, bags.Delete(ctx, got))
 	} else {
 		transactionRoundTrip(t, table, got)
 	}
@@ -135,12 +135,12 @@ func transactionRoundTrip(t *testing.T, table *tables.Table, e *tables.Entity) {
 	x := table.NewTransaction()
 	x.Merge(e)
 	x.Upsert(&tables.Entity{Key: beside})
-	etags := harness.Must[[]azcore.ETag](t)(x.Commit(ctx))
+	etags := assert.Must[[]azcore.ETag](t)(x.Commit(ctx))
 	harness.WantKind(t, table.Entities().Delete(ctx, stale), tables.ErrConflict)
 	x = table.NewTransaction()
 	x.Delete(&tables.Entity{Key: e.Key, ETag: etags[0]})
 	x.DeleteUnconditional(beside)
-	harness.Must[[]azcore.ETag](t)(x.Commit(ctx))
+	assert.Must[[]azcore.ETag](t)(x.Commit(ctx))
 }
 
 // TestTransactionAddresses reads the addresses of a transaction back as the service does: percent-decoded, then the
@@ -158,10 +158,10 @@ func TestTransactionAddresses(t *testing.T) {
 			x := table.NewTransaction()
 			x.DeleteUnconditional(tables.Key{Partition: partition, Row: row})
 			x.DeleteUnconditional(tables.Key{Partition: partition, Row: "beside"})
-			harness.Must[[]azcore.ETag](t)(x.Commit(context.Background()))
+			assert.Must[[]azcore.ETag](t)(x.Commit(context.Background()))
 			_, rest, _ := strings.Cut(sent, "DELETE http://table.test/contoso/")
 			address, _, _ := strings.Cut(rest, " HTTP/1.1\r\n")
-			decoded := harness.Must[string](t)(url.PathUnescape(address))
+			decoded := assert.Must[string](t)(url.PathUnescape(address))
 			quote := func(key string) string { return "'" + strings.ReplaceAll(key, "'", "''") + "'" }
 			if want := "Employees(PartitionKey=" + quote(partition) + ",RowKey=" + quote(row) + ")"; decoded != want {
 				t.Errorf("address %q says %q, want %q", address, decoded, want)
@@ -184,9 +184,9 @@ func TestKeysThatLookAlike(t *testing.T) {
 		}
 	}
 	for i, row := range alike {
-		got := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: row}))
+		got := assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: row}))
 		assert.Equal(t, got.Get("N"), tables.Int32(int32(i)), "%q is another row", row)
-		page := harness.Must[tables.Page[tables.Entity]](t)(table.Entities().Query().Partition("p").Row(row).Select("N").Page(ctx, ""))
+		page := assert.Must[tables.Page[tables.Entity]](t)(table.Entities().Query().Partition("p").Row(row).Select("N").Page(ctx, ""))
 		if len(page.Items) != 1 || page.Items[0].Get("N") != tables.Int32(int32(i)) {
 			t.Errorf("a query for %q finds %d rows", row, len(page.Items))
 		}

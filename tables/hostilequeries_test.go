@@ -21,7 +21,7 @@ func rows(t testing.TB, q tables.Query[tables.Entity]) []string {
 	t.Helper()
 	found := []string{}
 	for e, err := range q.All(context.Background()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		found = append(found, e.Key.Row)
 	}
 	return found
@@ -35,7 +35,7 @@ func fill(t testing.TB, table *tables.Table, entities []*tables.Entity) {
 		for _, e := range chunk {
 			x.Insert(e)
 		}
-		harness.Check(t, assert.Err(x.Commit(context.Background())))
+		assert.Check(t, assert.Err(x.Commit(context.Background())))
 	}
 }
 
@@ -45,7 +45,7 @@ func hostileLiterals(t testing.TB) map[string][]struct {
 	literal string
 } {
 	date := func(text string) tables.Value {
-		return harness.Must[tables.Value](t)(tables.DateTime(harness.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text))))
+		return assert.Must[tables.Value](t)(tables.DateTime(assert.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text))))
 	}
 	type pair = struct {
 		value   tables.Value
@@ -98,7 +98,7 @@ func TestHostileFiltersFindExactlyTheirRows(t *testing.T) {
 				"both":   bags.Query().Where(tables.Eq("PartitionKey", "p"), tables.Eq(name, v.value)).Filter("(" + name + " eq " + v.literal + ")"),
 				"range":  bags.Query().Partition("p").Where(tables.Eq("RowKey", want[0]), tables.Eq(name, v.value)),
 			} {
-				plan := harness.Must[tables.Plan](t)(q.Plan())
+				plan := assert.Must[tables.Plan](t)(q.Plan())
 				assert.Slices(t, rows(t, q), want, "%s %s, sent as %q, found", what, name, plan.Filter)
 			}
 		}

@@ -27,7 +27,7 @@ func TestHostileTransactionsAreRefused(t *testing.T) {
 	}
 	row := func(i int) *tables.Entity { return harness.Row("p", fmt.Sprint(i)) }
 	committed := add(1, row)
-	harness.Must[[]azcore.ETag](t)(committed.Commit(ctx))
+	assert.Must[[]azcore.ETag](t)(committed.Commit(ctx))
 	unread := table.NewTransaction()
 	unread.Upsert(row(0))
 	unread.Replace(row(1))
@@ -79,13 +79,13 @@ func TestTransactionsOfOneAndOfAHundred(t *testing.T) {
 		for i := range n {
 			x.Insert(harness.Row("p", fmt.Sprintf("%d of %d", i, n), property("N", tables.Int32(int32(i)))))
 		}
-		etags := harness.Must[[]azcore.ETag](t)(x.Commit(ctx))
+		etags := assert.Must[[]azcore.ETag](t)(x.Commit(ctx))
 		assert.Equal(t, requests.Load()-before, 1, "%d operations: requests", n)
 		if len(etags) != n {
 			t.Fatalf("%d ETags of %d operations", len(etags), n)
 		}
 		for i, etag := range etags {
-			got := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: fmt.Sprintf("%d of %d", i, n)}))
+			got := assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: fmt.Sprintf("%d of %d", i, n)}))
 			if got.ETag != etag || got.Get("N") != tables.Int32(int32(i)) {
 				t.Errorf("row %d of %d: ETag %q, told %q", i, n, got.ETag, etag)
 			}
@@ -94,7 +94,7 @@ func TestTransactionsOfOneAndOfAHundred(t *testing.T) {
 		for i := range n {
 			x.DeleteUnconditional(tables.Key{Partition: "p", Row: fmt.Sprintf("%d of %d", i, n)})
 		}
-		for _, etag := range harness.Must[[]azcore.ETag](t)(x.Commit(ctx)) {
+		for _, etag := range assert.Must[[]azcore.ETag](t)(x.Commit(ctx)) {
 			assert.Equal(t, etag, "", "the ETag of a delete")
 		}
 	}
@@ -105,7 +105,7 @@ func TestFailureInEveryPlace(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))
 	there := harness.Row("p", "there", property("N", tables.Int32(1)))
-	harness.Check(t, table.Entities().Insert(ctx, there))
+	assert.Check(t, table.Entities().Insert(ctx, there))
 	stale := there.Clone()
 	stale.ETag = `W/"datetime'2001-01-01T00%3A00%3A00.0000000Z'"`
 	for _, c := range []struct {

@@ -133,8 +133,8 @@ func TestLargestEntitiesRoundTrip(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			got := roundTrip(t, table, harness.Row("p", "r", properties...))
-			harness.Check(t, table.Entities().Replace(ctx, got))
-			harness.Check(t, table.Entities().Delete(ctx, got))
+			assert.Check(t, table.Entities().Replace(ctx, got))
+			assert.Check(t, table.Entities().Delete(ctx, got))
 		})
 	}
 }
@@ -152,8 +152,8 @@ func TestLongestForeignStringsRoundTrip(t *testing.T) {
 	x := table.NewTransaction()
 	x.Insert(e)
 	x.Insert(harness.Row("p", "beside"))
-	harness.Check(t, assert.Err(x.Commit(ctx)))
-	got := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, e.Key))
+	assert.Check(t, assert.Err(x.Commit(ctx)))
+	got := assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, e.Key))
 	for _, p := range e.Properties {
 		assert.Equal(t, got.Get(p.Name), p.Value, "property %s was not read back equal", p.Name)
 	}
@@ -162,7 +162,7 @@ func TestLongestForeignStringsRoundTrip(t *testing.T) {
 func TestHostileValuesRoundTrip(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	date := func(text string) tables.Value {
-		return harness.Must[tables.Value](t)(tables.DateTime(harness.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text))))
+		return assert.Must[tables.Value](t)(tables.DateTime(assert.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text))))
 	}
 	every := strings.Builder{}
 	for r := rune(0); r < 0x300; r++ {
@@ -189,9 +189,9 @@ func TestHostileValuesRoundTrip(t *testing.T) {
 	for i, v := range values {
 		x.Insert(harness.Row("q", fmt.Sprint(i), property("V", v)))
 	}
-	harness.Check(t, assert.Err(x.Commit(context.Background())))
+	assert.Check(t, assert.Err(x.Commit(context.Background())))
 	for i, v := range values {
-		got := harness.Must[*tables.Entity](t)(table.Entities().Get(context.Background(), tables.Key{Partition: "q", Row: fmt.Sprint(i)}))
+		got := assert.Must[*tables.Entity](t)(table.Entities().Get(context.Background(), tables.Key{Partition: "q", Row: fmt.Sprint(i)}))
 		assert.Equal(t, got.Get("V"), v, "read back")
 	}
 	assert.Equal(t, date("2024-05-06T12:00:00+02:00"), date("2024-05-06T10:00:00Z"), "12:00+02:00 is not 10:00Z")
@@ -201,8 +201,8 @@ func TestHostileValuesRoundTrip(t *testing.T) {
 func TestNegativeZero(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	e := harness.Row("p", "r", property("D", tables.Double(math.Copysign(0, -1))))
-	harness.Check(t, table.Entities().Insert(context.Background(), e))
-	got := harness.Must[*tables.Entity](t)(table.Entities().Get(context.Background(), e.Key))
+	assert.Check(t, table.Entities().Insert(context.Background(), e))
+	got := assert.Must[*tables.Entity](t)(table.Entities().Get(context.Background(), e.Key))
 	f, ok := got.Get("D").Float()
 	if !ok || f != 0 {
 		t.Fatalf("-0 was read back as %#v", got.Get("D"))

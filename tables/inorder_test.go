@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -27,10 +26,10 @@ func TestInOrder(t *testing.T) {
 		}
 	}
 	for address, want := range map[string]string{"https://contoso.table.cosmos.azure.com": "[a b c]", "https://contoso.table.core.windows.net": "[b a c]"} {
-		table := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: address}, "contoso", "a2V5", nil)).Table("Rows")
+		table := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: address}, "contoso", "a2V5", nil)).Table("Rows")
 		var got []string
 		for row, err := range table.InOrder(rows(nil, "b", "a", "c")) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			got = append(got, row.Key.Row)
 		}
 		assert.Equal(t, fmt.Sprint(got), want, "%s: %v", address, got)

@@ -21,8 +21,8 @@ func TestKeptBag(t *testing.T) {
 	if _, _, err := (*core.Table)(from).Commit(t.Context(), "Test", write); err != nil {
 		t.Fatal(err)
 	}
-	harness.Check(t, from.Entities().Insert(t.Context(), harness.Row("p", "plain")))
-	kept := harness.Must[*tables.Entity](t)(from.Entities().Get(t.Context(), write.Key))
+	assert.Check(t, from.Entities().Insert(t.Context(), harness.Row("p", "plain")))
+	kept := assert.Must[*tables.Entity](t)(from.Entities().Get(t.Context(), write.Key))
 	err := to.Entities().Insert(t.Context(), kept)
 	if harness.WantKind(t, err, tables.ErrInvalid); !strings.Contains(err.Error(), "package backup") {
 		t.Error(err)
@@ -37,5 +37,5 @@ func TestKeptBag(t *testing.T) {
 	tx := to.NewTransaction()
 	tx.Insert(kept)
 	harness.WantKind(t, assert.Err(tx.Commit(t.Context())), tables.ErrInvalid)
-	harness.Check(t, to.Entities().Insert(t.Context(), &tables.Entity{Key: kept.Key, Properties: kept.Properties}))
+	assert.Check(t, to.Entities().Insert(t.Context(), &tables.Entity{Key: kept.Key, Properties: kept.Properties}))
 }

@@ -94,7 +94,7 @@ func TestNoEmulator(t *testing.T) {
 		calls++
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	})
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString("UseDevelopmentStorage=true",
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString("UseDevelopmentStorage=true",
 		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: refusing}}))
 	err := account.Table("Contoso").Entities().Insert(t.Context(), harness.Bag("p", "r", "x"))
 	if harness.WantKind(t, err, tables.ErrUnavailable); !strings.Contains(err.Error(), "start the emulator") || calls != 1 || time.Since(began) > 2*time.Second {
@@ -119,7 +119,7 @@ func TestNamesOfCosmosTables(t *testing.T) {
 	for endpoint, sent := range map[string]bool{"https://contoso.table.cosmos.azure.com:443": true, "https://contoso.table.core.windows.net": false} {
 		for _, name := range []string{"To_Do", "To-Do"} {
 			asked := false
-			a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: endpoint}, "contoso", someKey,
+			a := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: endpoint}, "contoso", someKey,
 				&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}, Transport: harness.Transport(func(req *http.Request) (*http.Response, error) {
 					asked = true
 					return harness.Reply(req, http.StatusNotFound, `{"odata.error":{"code":"ResourceNotFound","message":{"value":"no"}}}`), nil

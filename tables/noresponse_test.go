@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -64,9 +65,9 @@ func TestNoResponse(t *testing.T) {
 			PerCallPolicies: []policy.Policy{refusingPolicy{c.policy}},
 		}
 		endpoints := tables.AccountEndpoints("contoso")
-		account := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, "contoso", someKey, &tables.AccountOptions{ClientOptions: options}))
+		account := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, "contoso", someKey, &tables.AccountOptions{ClientOptions: options}))
 		if c.credential != nil {
-			account = harness.Must[*tables.Account](t)(tables.NewAccount(endpoints, noTokens{c.credential}, &tables.AccountOptions{ClientOptions: options}))
+			account = assert.Must[*tables.Account](t)(tables.NewAccount(endpoints, noTokens{c.credential}, &tables.AccountOptions{ClientOptions: options}))
 		}
 		table := account.Table("Contoso")
 		x := table.NewTransaction()

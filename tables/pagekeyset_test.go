@@ -23,14 +23,14 @@ func TestPagesOfEmptyPartition(t *testing.T) {
 	var want []string
 	for _, partition := range []string{"", "x"} {
 		for i, row := range []string{"", "O'Brien", "r1", "r2", "\U0001F600"} {
-			harness.Check(t, bags.Insert(ctx, harness.Row(partition, row, tables.Property{Name: "N", Value: tables.Int32(int32(i))})))
+			assert.Check(t, bags.Insert(ctx, harness.Row(partition, row, tables.Property{Name: "N", Value: tables.Int32(int32(i))})))
 			want = append(want, partition+"/"+row)
 		}
 	}
 	read := func(q tables.Query[tables.Entity]) (got []string) {
 		t.Helper()
 		for e, err := range q.All(ctx) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			got = append(got, e.Key.Partition+"/"+e.Key.Row)
 		}
 		return got
@@ -68,21 +68,21 @@ func TestHalfTokens(t *testing.T) {
 		return harness.Reply(req, http.StatusOK, `{"value":[`+row+`]}`, "X-Ms-Continuation-Nextrowkey", "cjE="), nil
 	}).Table("Employees")
 	q := table.Entities().Query().Partition("O'Brien").Top(3)
-	page := harness.Must[tables.Page[tables.Entity]](t)(q.Page(ctx, ""))
-	text := string(harness.Must[[]byte](t)(base64.RawURLEncoding.DecodeString(page.Next)))
+	page := assert.Must[tables.Page[tables.Entity]](t)(q.Page(ctx, ""))
+	text := string(assert.Must[[]byte](t)(base64.RawURLEncoding.DecodeString(page.Next)))
 	if !strings.HasSuffix(text, `,"k":["O'Brien","r"],"n":2}`) {
 		t.Errorf("the token is %s", text)
 	}
-	page = harness.Must[tables.Page[tables.Entity]](t)(q.Page(ctx, page.Next))
+	page = assert.Must[tables.Page[tables.Entity]](t)(q.Page(ctx, page.Next))
 	scan := table.Entities().Query().AllowTableScan()
-	next := harness.Must[tables.Page[tables.Entity]](t)(scan.Page(ctx, "")).Next
-	_ = harness.Must[tables.Page[tables.Entity]](t)(scan.Page(ctx, next))
+	next := assert.Must[tables.Page[tables.Entity]](t)(scan.Page(ctx, "")).Next
+	_ = assert.Must[tables.Page[tables.Entity]](t)(scan.Page(ctx, next))
 	want := []string{
 		"PartitionKey eq 'O''Brien'|", "(PartitionKey eq 'O''Brien') and (RowKey gt 'r')|",
 		"|", "(PartitionKey gt 'O''Brien' or PartitionKey eq 'O''Brien' and RowKey gt 'r')|",
 	}
 	for i, filter := range filters {
-		if plan := harness.Must[tables.Plan](t)(tables.ClassifyFilter(strings.TrimSuffix(filter, "|"))); i < 2 && plan.Class == tables.TableScan {
+		if plan := assert.Must[tables.Plan](t)(tables.ClassifyFilter(strings.TrimSuffix(filter, "|"))); i < 2 && plan.Class == tables.TableScan {
 			t.Errorf("%s is a %v", filter, plan.Class)
 		}
 	}
@@ -109,7 +109,7 @@ func TestHalfTokensOnCosmos(t *testing.T) {
 	answer := harness.Transport(func(req *http.Request) (*http.Response, error) {
 		return harness.Reply(req, http.StatusOK, `{"value":[{"odata.etag":"W/\"1\"","PartitionKey":"","RowKey":"r"}]}`, "X-Ms-Continuation-Nextrowkey", "cjE="), nil
 	})
-	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
+	a := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
 		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: answer}}))
 	harness.WantKind(t, assert.Err(a.Table("Employees").Entities().Query().Partition("").Page(context.Background(), "")), tables.ErrGarbled)
 }

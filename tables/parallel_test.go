@@ -14,6 +14,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -149,7 +150,7 @@ func TestAllPartitionsStopsEarly(t *testing.T) {
 		watch.total.Store(0)
 		n := 0
 		for _, err := range table.Query().PageSize(1).AllPartitions(context.Background(), partitions, &tables.ParallelOptions[tables.Entity]{Concurrency: 3, Order: order}) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if n++; n == 2 {
 				break
 			}
@@ -223,7 +224,7 @@ func TestGetMany(t *testing.T) {
 	}
 	watch.total.Store(0)
 	for _, err := range table.GetMany(ctx, keys, &tables.ParallelOptions[tables.Entity]{Concurrency: 3}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		time.Sleep(50 * time.Millisecond) // a slow reader is not left behind
 		break
 	}
@@ -248,7 +249,7 @@ func TestGetMany(t *testing.T) {
 func TestPlanKeysAnswerAQuery(t *testing.T) {
 	table, _, _ := metered(t, 1, 5)
 	q := table.Query().Partition("p00").Filter("RowKey eq '0003' or RowKey eq '0001' or RowKey eq '9999'")
-	plan := harness.Must[tables.Plan](t)(q.Plan())
+	plan := assert.Must[tables.Plan](t)(q.Plan())
 	byKeys, err := keysOf(table.GetMany(context.Background(), plan.Keys, nil))
 	if plan.Class != tables.PartitionScan || err != nil || !slices.Equal(byKeys, []string{"p00/0003", "p00/0001"}) {
 		t.Errorf("%v: %q, %v", plan.Class, byKeys, err)

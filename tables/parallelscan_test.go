@@ -43,7 +43,7 @@ func (do transporter) Do(req *http.Request) (*http.Response, error) { return do(
 // on opens the account of a service.
 func on(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	return assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 // spreadRows yields n rows; skewed has 90 % of them in one partition.
@@ -73,8 +73,8 @@ func TestAllParallelChains(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			table := on(t, s).Table("Events")
-			harness.Check(t, table.Create(t.Context()))
-			harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(t.Context(), spreadRows(n, skewed), nil)))
+			assert.Check(t, table.Create(t.Context()))
+			assert.Check(t, assert.Err(table.Entities().BulkNonAtomic(t.Context(), spreadRows(n, skewed), nil)))
 			d := &delayed{wait: time.Second}
 			q := on(t, s.WithTransport(d.transport)).Table("Events").Entities().Query().AllowTableScan().PageSize(size)
 			for _, unordered := range []bool{true, false}[:orders] {
@@ -109,9 +109,9 @@ func TestAllParallelChains(t *testing.T) {
 func TestAllParallelResumes(t *testing.T) {
 	noLeaks(t)
 	table := harness.NewTable(t, harness.Account(t))
-	harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(t.Context(), spreadRows(600, true), nil)))
+	assert.Check(t, assert.Err(table.Entities().BulkNonAtomic(t.Context(), spreadRows(600, true), nil)))
 	rows := table.Entities()
-	want := harness.Must[[]string](t)(keysOf(rows.Query().AllowTableScan().All(t.Context())))
+	want := assert.Must[[]string](t)(keysOf(rows.Query().AllowTableScan().All(t.Context())))
 	cases := map[string]func(*tables.ParallelOptions[tables.Entity]) iter.Seq2[*tables.Entity, error]{
 		"the table": func(o *tables.ParallelOptions[tables.Entity]) iter.Seq2[*tables.Entity, error] {
 			return rows.Query().AllowTableScan().PageSize(20).AllParallel(t.Context(), o)
@@ -164,7 +164,7 @@ func TestAllParallelResumes(t *testing.T) {
 	harness.WantKind(t, err, tables.ErrTableScan)
 	for _, q := range []tables.Query[tables.Entity]{rows.Query().AllowTableScan().Top(7), rows.Query().Partition("p050").Top(7), rows.Query().Partition("p050").Row("00000301")} {
 		got, err := keysOf(q.AllParallel(t.Context(), nil))
-		one := harness.Must[[]string](t)(keysOf(q.All(context.Background())))
+		one := assert.Must[[]string](t)(keysOf(q.All(context.Background())))
 		if err != nil || !slices.Equal(got, one) {
 			t.Errorf("%q, %v, want %q", got, err, one)
 		}
@@ -177,7 +177,7 @@ func TestParallelPositionsStayInside(t *testing.T) {
 	rows := table.Entities()
 	for _, partition := range []string{"mine", "mine2", "other"} {
 		for i := range 6 {
-			harness.Check(t, rows.Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: partition, Row: fmt.Sprint(i)}}))
+			assert.Check(t, rows.Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: partition, Row: fmt.Sprint(i)}}))
 		}
 	}
 	for name, all := range map[string]func(*tables.ParallelOptions[tables.Entity]) iter.Seq2[*tables.Entity, error]{

@@ -30,7 +30,7 @@ func TestPartitionsWithFullBuffer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		n := 0
 		for _, err := range table.Entities().Query().PageSize(1).AllPartitions(ctx, []string{"a", "b"}, nil) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			n++
 		}
 		cancel()

@@ -38,10 +38,10 @@ func agedTable(t *testing.T) (*tables.Table, *tables.Rows[aged]) {
 			case 7:
 				e.Set("Name", tables.String("Jones cut here"))
 			}
-			harness.Check(t, table.Entities().Insert(context.Background(), e))
+			assert.Check(t, table.Entities().Insert(context.Background(), e))
 		}
 	}
-	return table, harness.Must[*tables.Rows[aged]](t)(tables.RowsOf[aged](table))
+	return table, assert.Must[*tables.Rows[aged]](t)(tables.RowsOf[aged](table))
 }
 
 // told lists what a loop yields: row keys, and "!" with the key of a problem.
@@ -87,7 +87,7 @@ func TestRowsThatDoNotFit(t *testing.T) {
 	} {
 		assert.Slices(t, told(t, c.all), c.want, name)
 	}
-	page := harness.Must[tables.Page[aged]](t)(q.Page(ctx, ""))
+	page := assert.Must[tables.Page[aged]](t)(q.Page(ctx, ""))
 	if len(page.Items) != 10 || len(page.Problems) != 2 || page.Next != "" {
 		t.Errorf("%d items, %v", len(page.Items), page.Problems)
 	}
@@ -112,17 +112,17 @@ func TestHalfASurrogatePair(t *testing.T) {
 	ctx := context.Background()
 	table, rows := agedTable(t)
 	key := tables.Key{Partition: "p", Row: "07"}
-	v := harness.Must[*aged](t)(rows.Get(ctx, key))
+	v := assert.Must[*aged](t)(rows.Get(ctx, key))
 	if v.Name != "Jones \uFFFD" || !v.Lossy {
 		t.Fatalf("%+v", v)
 	}
-	if whole := harness.Must[*aged](t)(rows.Get(ctx, tables.Key{Partition: "p", Row: "08"})); whole.Lossy {
+	if whole := assert.Must[*aged](t)(rows.Get(ctx, tables.Key{Partition: "p", Row: "08"})); whole.Lossy {
 		t.Error("a whole row is lossy")
 	}
-	if e := harness.Must[*tables.Entity](t)(table.Entities().Query().Partition("p").Row("07").First(ctx)); !e.Lossy {
+	if e := assert.Must[*tables.Entity](t)(table.Entities().Query().Partition("p").Row("07").First(ctx)); !e.Lossy {
 		t.Error("a bag of a query is not lossy")
 	}
-	bag := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, key))
+	bag := assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, key))
 	tx := table.NewTransaction()
 	tx.Replace(bag)
 	_, err := tx.Commit(ctx)
@@ -136,10 +136,10 @@ func TestHalfASurrogatePair(t *testing.T) {
 		}
 	}
 	v.Name, v.Lossy = "Jones", false
-	harness.Check(t, rows.Replace(ctx, v))
-	if again := harness.Must[*aged](t)(rows.Get(ctx, key)); again.Lossy || again.Name != "Jones" {
+	assert.Check(t, rows.Replace(ctx, v))
+	if again := assert.Must[*aged](t)(rows.Get(ctx, key)); again.Lossy || again.Name != "Jones" {
 		t.Errorf("%+v", again)
 	}
-	lossy := harness.Must[*aged](t)(rows.Get(ctx, tables.Key{Partition: "q", Row: "07"}))
-	harness.Check(t, rows.Delete(ctx, lossy))
+	lossy := assert.Must[*aged](t)(rows.Get(ctx, tables.Key{Partition: "q", Row: "07"}))
+	assert.Check(t, rows.Delete(ctx, lossy))
 }

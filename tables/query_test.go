@@ -34,7 +34,7 @@ type queried struct {
 
 func queriedTable(t testing.TB, table *tables.Table) *tables.Rows[queried] {
 	t.Helper()
-	return harness.Must[*tables.Rows[queried]](t)(tables.RowsOf[queried](table))
+	return assert.Must[*tables.Rows[queried]](t)(tables.RowsOf[queried](table))
 }
 
 // TestQueryClasses: the design guide's own examples, as raw filters and as built ones, have the guide's classes.
@@ -60,9 +60,9 @@ func TestQueryClasses(t *testing.T) {
 		"PartitionKey eq 'Sales'":                    {tables.PartitionScan, q().Partition("Sales")},
 		"":                                           {tables.TableScan, q()},
 	} {
-		raw := harness.Must[tables.Plan](t)(tables.ClassifyFilter(filter))
-		built := harness.Must[tables.Plan](t)(want.built.Plan())
-		again := harness.Must[tables.Plan](t)(q().Filter(filter).Plan())
+		raw := assert.Must[tables.Plan](t)(tables.ClassifyFilter(filter))
+		built := assert.Must[tables.Plan](t)(want.built.Plan())
+		again := assert.Must[tables.Plan](t)(q().Filter(filter).Plan())
 		if raw.Class != want.class || built.Class != want.class || again.Class != want.class || raw.Reason == "" {
 			t.Errorf("%s: %v as a text (%s), %v built, %v in a query; want %v", filter, raw.Class, raw.Reason, built.Class, again.Class, want.class)
 		}
@@ -122,7 +122,7 @@ func TestQueryTypedConditions(t *testing.T) {
 	when := time.Date(2014, 8, 22, 0, 50, 32, 123456700, time.FixedZone("", 7200))
 	badge := uuid.MustParse("c9da6455-213d-42c9-9a79-3e9149a57833")
 	w := &queried{PartitionKey: "Sales", RowKey: "1", LastName: "O'Brien", Age: 40, Salary: 1 << 40, Rating: 4, Hired: when, Badge: badge, Photo: []byte{0, 255}, Active: true, Level: 3}
-	harness.Check(t, table.Insert(ctx, w))
+	assert.Check(t, table.Insert(ctx, w))
 	q := table.Query().Partition("Sales")
 	for want, c := range map[string]tables.Condition{
 		"Age eq 40":                              tables.Eq("Age", 40),
@@ -144,7 +144,7 @@ func TestQueryTypedConditions(t *testing.T) {
 		"RowKey le '1'":                          tables.Le("RowKey", "1"),
 		"Timestamp gt datetime'2001-01-01T00:00:00": tables.Gt("Timestamp", time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)),
 	} {
-		plan := harness.Must[tables.Plan](t)(q.Where(c).Plan())
+		plan := assert.Must[tables.Plan](t)(q.Where(c).Plan())
 		if !strings.Contains(plan.Filter, want) {
 			t.Errorf("filter %s does not hold %s", plan.Filter, want)
 		}
@@ -204,13 +204,13 @@ func TestQueryRefusesConditions(t *testing.T) {
 func TestQueryIsAValue(t *testing.T) {
 	table := harness.InProcess(t, nil).Table("Contoso").Entities()
 	base := table.Query().Partition("p").Where(tables.Eq("A", 1)).Filter("B eq 2").Select("A")
-	before := harness.Must[tables.Plan](t)(base.Plan())
+	before := assert.Must[tables.Plan](t)(base.Plan())
 	one := base.Where(tables.Eq("C", 1)).Filter("D eq 1").Select("C")
 	two := base.Where(tables.Eq("E", 1)).Filter("F eq 1").Select("E")
-	if got := harness.Must[tables.Plan](t)(base.Plan()); got.Filter != before.Filter || !slices.Equal(got.Select, before.Select) {
+	if got := assert.Must[tables.Plan](t)(base.Plan()); got.Filter != before.Filter || !slices.Equal(got.Select, before.Select) {
 		t.Errorf("%v became %v", before, got)
 	}
-	first, second := harness.Must[tables.Plan](t)(one.Plan()), harness.Must[tables.Plan](t)(two.Plan())
+	first, second := assert.Must[tables.Plan](t)(one.Plan()), assert.Must[tables.Plan](t)(two.Plan())
 	if strings.Contains(first.Filter, "E eq") || strings.Contains(second.Filter, "C eq") || slices.Contains(first.Select, "E") {
 		t.Errorf("%v and %v share", first, second)
 	}
@@ -220,8 +220,8 @@ func TestQuerySelect(t *testing.T) {
 	ctx := context.Background()
 	base := harness.NewTable(t, harness.Account(t))
 	w := &queried{PartitionKey: "Sales", RowKey: "1", LastName: "Jones", Age: 40, Hired: time.Unix(0, 0)}
-	harness.Check(t, queriedTable(t, base).Insert(ctx, w))
-	v := harness.Must[*queried](t)(queriedTable(t, base).Query().Partition("Sales").Row("1").Select("LastName").First(ctx))
+	assert.Check(t, queriedTable(t, base).Insert(ctx, w))
+	v := assert.Must[*queried](t)(queriedTable(t, base).Query().Partition("Sales").Row("1").Select("LastName").First(ctx))
 	if v.LastName != "Jones" || v.Age != 0 || v.RowKey != "1" || v.ETag != w.ETag || v.Timestamp.IsZero() {
 		t.Errorf("%+v", v)
 	}
@@ -230,13 +230,13 @@ func TestQuerySelect(t *testing.T) {
 		LastName string
 		Missing  *string
 	}
-	names := harness.Must[*tables.Rows[name]](t)(tables.RowsOf[name](base))
+	names := assert.Must[*tables.Rows[name]](t)(tables.RowsOf[name](base))
 	q := names.Query().Partition("Sales").Select("LastName", "Missing")
-	assert.Slices(t, harness.Must[tables.Plan](t)(q.Plan()).Select, []string{"PartitionKey", "RowKey", "Timestamp", "LastName", "Missing"}, "Select")
-	if n := harness.Must[*name](t)(q.First(ctx)); n.LastName != "Jones" || n.RowKey != "1" || n.Missing != nil {
+	assert.Slices(t, assert.Must[tables.Plan](t)(q.Plan()).Select, []string{"PartitionKey", "RowKey", "Timestamp", "LastName", "Missing"}, "Select")
+	if n := assert.Must[*name](t)(q.First(ctx)); n.LastName != "Jones" || n.RowKey != "1" || n.Missing != nil {
 		t.Errorf("%+v", n)
 	}
-	e := harness.Must[*tables.Entity](t)(base.Entities().Query().Partition("Sales").Select("Age").First(ctx))
+	e := assert.Must[*tables.Entity](t)(base.Entities().Query().Partition("Sales").Select("Age").First(ctx))
 	if !e.Properties.Has("Age") || e.Properties.Has("LastName") || e.ETag != w.ETag {
 		t.Errorf("%+v", e)
 	}
@@ -247,10 +247,10 @@ func TestQueryProjectionIsNotReplaced(t *testing.T) {
 	ctx := context.Background()
 	base := harness.NewTable(t, harness.Account(t))
 	table := queriedTable(t, base)
-	harness.Check(t, table.Insert(ctx, &queried{PartitionKey: "Sales", RowKey: "1", LastName: "Jones", Age: 40, Hired: time.Unix(0, 0)}))
-	v := harness.Must[*queried](t)(table.Query().Partition("Sales").Select("LastName", "Hired").First(ctx))
+	assert.Check(t, table.Insert(ctx, &queried{PartitionKey: "Sales", RowKey: "1", LastName: "Jones", Age: 40, Hired: time.Unix(0, 0)}))
+	v := assert.Must[*queried](t)(table.Query().Partition("Sales").Select("LastName", "Hired").First(ctx))
 	harness.WantKind(t, table.Replace(ctx, v), tables.ErrInvalid)
-	e := harness.Must[*tables.Entity](t)(base.Entities().Query().Partition("Sales").Select("LastName").First(ctx))
+	e := assert.Must[*tables.Entity](t)(base.Entities().Query().Partition("Sales").Select("LastName").First(ctx))
 	harness.WantKind(t, assert.Err(table.Entity(v)), tables.ErrInvalid)
 	for _, e := range []*tables.Entity{e, e.Clone()} {
 		harness.WantKind(t, base.Entities().Replace(ctx, e), tables.ErrInvalid)
@@ -259,12 +259,12 @@ func TestQueryProjectionIsNotReplaced(t *testing.T) {
 		harness.WantKind(t, assert.Err(x.Commit(ctx)), tables.ErrInvalid)
 	}
 	e.Set("LastName", tables.String("Smith"))
-	harness.Check(t, base.Entities().Merge(ctx, e))
-	whole := harness.Must[*queried](t)(table.Get(ctx, tables.Key{Partition: "Sales", Row: "1"}))
+	assert.Check(t, base.Entities().Merge(ctx, e))
+	whole := assert.Must[*queried](t)(table.Get(ctx, tables.Key{Partition: "Sales", Row: "1"}))
 	if whole.LastName != "Smith" || whole.Age != 40 {
 		t.Errorf("%+v", whole)
 	}
-	harness.Check(t, table.Replace(ctx, whole))
+	assert.Check(t, table.Replace(ctx, whole))
 }
 
 func TestQueryFirst(t *testing.T) {
@@ -274,7 +274,7 @@ func TestQueryFirst(t *testing.T) {
 	fill(t, table, []*tables.Entity{harness.Bag("p", "a", "x"), harness.Bag("p", "b", "y")})
 	bags := table.Entities()
 	requests.Store(0)
-	assert.Equal(t, harness.Must[*tables.Entity](t)(bags.Query().Partition("p").First(ctx)).Key.Row, "a", "first")
+	assert.Equal(t, assert.Must[*tables.Entity](t)(bags.Query().Partition("p").First(ctx)).Key.Row, "a", "first")
 	for _, q := range []tables.Query[tables.Entity]{bags.Query().Partition("none"), bags.Query().Partition("p").Row("none"), bags.Query().Partition("p").Where(tables.Eq("Text", "z"))} {
 		v, err := q.First(ctx)
 		if e := harness.WantKind(t, err, tables.ErrNotFound); v != nil || e.Op != "First" || e.Table != table.Name() {

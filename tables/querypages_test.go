@@ -59,7 +59,7 @@ func TestQueryTokens(t *testing.T) {
 	var got []string
 	token := ""
 	for range 10 {
-		page := harness.Must[tables.Page[tables.Entity]](t)(build(name).Page(ctx, token))
+		page := assert.Must[tables.Page[tables.Entity]](t)(build(name).Page(ctx, token))
 		for _, e := range page.Items {
 			got = append(got, e.Key.Row)
 		}
@@ -68,7 +68,7 @@ func TestQueryTokens(t *testing.T) {
 		}
 	}
 	assert.Slices(t, got, []string{"0001", "0002", "0003", "0004", "0005"}, "rows of the pages")
-	first := harness.Must[tables.Page[tables.Entity]](t)(build(name).Page(ctx, ""))
+	first := assert.Must[tables.Page[tables.Entity]](t)(build(name).Page(ctx, ""))
 	if strings.Contains(first.Next, "0001") || strings.ContainsAny(first.Next, "+/=&? ") {
 		t.Errorf("token %s is not opaque, or not safe in an address", first.Next)
 	}
@@ -100,8 +100,8 @@ func TestQueryTokensForged(t *testing.T) {
 	table := harness.NewTable(t, a)
 	fill(t, table, numbered("p", 5))
 	q := table.Entities().Query().Partition("p").Top(4).PageSize(2)
-	token := harness.Must[tables.Page[tables.Entity]](t)(q.Page(ctx, "")).Next
-	text := string(harness.Must[[]byte](t)(base64.RawURLEncoding.DecodeString(token)))
+	token := assert.Must[tables.Page[tables.Entity]](t)(q.Page(ctx, "")).Next
+	text := string(assert.Must[[]byte](t)(base64.RawURLEncoding.DecodeString(token)))
 	forge := func(part, other string) string {
 		if !strings.Contains(text, part) {
 			t.Fatalf("token %s has no %s", text, part)
@@ -171,11 +171,11 @@ func TestQueryEmptyPages(t *testing.T) {
 	want := []string{"||10", "1!4!1-||10", "1!4!2-|1!8!2+/=|9", "1!4!3-||9", "1!4!4-|1!8!4+/=|9", "1!4!5-||7"}
 	assert.Slices(t, *asked, want, "asked")
 	a, _ = service(t, nil, nil, []string{"a"})
-	page := harness.Must[tables.Page[tables.Entity]](t)(a.Table("Contoso").Entities().Query().Partition("p").Page(context.Background(), ""))
+	page := assert.Must[tables.Page[tables.Entity]](t)(a.Table("Contoso").Entities().Query().Partition("p").Page(context.Background(), ""))
 	if len(page.Items) != 0 || page.Next == "" {
 		t.Errorf("an empty page with a token becomes %+v", page)
 	}
-	if e := harness.Must[*tables.Entity](t)(a.Table("Contoso").Entities().Query().Partition("p").First(context.Background())); e.Key.Row != "a" || e.Properties.Has("Text") {
+	if e := assert.Must[*tables.Entity](t)(a.Table("Contoso").Entities().Query().Partition("p").First(context.Background())); e.Key.Row != "a" || e.Properties.Has("Text") {
 		t.Errorf("first is %+v", e)
 	}
 }
@@ -228,7 +228,7 @@ func TestQueryStopsEarly(t *testing.T) {
 	f.arm(nil)
 	n := 0
 	for _, err := range table.Entities().Query().Partition("p").PageSize(2).All(context.Background()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if n++; n == 3 {
 			break
 		}

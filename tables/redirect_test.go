@@ -17,7 +17,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -62,10 +61,10 @@ func TestRedirects(t *testing.T) {
 		endpoints := tables.Endpoints{Table: front.URL + "/acc", Queue: front.URL + "/acc", Blob: front.URL + "/acc"}
 		for name, transport := range map[string]policy.Transporter{"default": nil, "http.Client": http.DefaultClient, "nil http.Client": (*http.Client)(nil)} {
 			o := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: transport, Retry: policy.RetryOptions{MaxRetries: 2, RetryDelay: 1}}}
-			signed := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(endpoints, "sv=2019-02-02&sp=raud&sig="+redirectSecret, o))
-			keyed := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, "acc", "Q0FOQVJZS0VZQ0FOQVJZS0VZ", o))
-			token := harness.Must[access.Token](t)(access.Parse(front.URL + "/acc/Notes?sv=2019-02-02&tn=notes&sp=raud&se=2130-01-01T00:00:00Z&sig=" + redirectSecret + "%3D"))
-			opened := harness.Must[*access.Client](t)(access.Open(token, o))
+			signed := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(endpoints, "sv=2019-02-02&sp=raud&sig="+redirectSecret, o))
+			keyed := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, "acc", "Q0FOQVJZS0VZQ0FOQVJZS0VZ", o))
+			token := assert.Must[access.Token](t)(access.Parse(front.URL + "/acc/Notes?sv=2019-02-02&tn=notes&sp=raud&se=2130-01-01T00:00:00Z&sig=" + redirectSecret + "%3D"))
+			opened := assert.Must[*access.Client](t)(access.Open(token, o))
 			for _, table := range []*tables.Table{signed.Table("Notes"), keyed.Table("Notes"), opened.Table()} {
 				for op, err := range callsOf(t.Context(), table) {
 					if !errors.Is(err, kindOfForeign(op)) || !strings.Contains(err.Error(), "redirect") {
@@ -111,7 +110,7 @@ func TestResponseOfAnotherHost(t *testing.T) {
 	other, _ := elsewhere(t)
 	front := httptest.NewServer(http.RedirectHandler(other+"/loot", http.StatusTemporaryRedirect))
 	t.Cleanup(front.Close)
-	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: front.URL + "/acc"}, "sv=2019-02-02&sp=raud&sig="+redirectSecret,
+	a := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: front.URL + "/acc"}, "sv=2019-02-02&sp=raud&sig="+redirectSecret,
 		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: &following{}, Retry: policy.RetryOptions{MaxRetries: -1}}}))
 	for op, err := range callsOf(t.Context(), a.Table("Notes")) {
 		if !errors.Is(err, kindOfForeign(op)) || !strings.Contains(err.Error(), "another host") || strings.Contains(err.Error(), redirectSecret) {

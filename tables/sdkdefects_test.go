@@ -40,7 +40,7 @@ func bare(t testing.TB, table string) *aztables.Client {
 func bareWith(t testing.TB, table string, change func(*azcore.ClientOptions)) *aztables.Client {
 	t.Helper()
 	options := &aztables.ClientOptions{ClientOptions: harness.ClientOptions(t, change)}
-	service := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(storagetest.Open(t).ConnectionString, options))
+	service := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientFromConnectionString(storagetest.Open(t).ConnectionString, options))
 	return service.NewClient(table)
 }
 
@@ -48,20 +48,20 @@ func bareWith(t testing.TB, table string, change func(*azcore.ClientOptions)) *a
 func bareInProcess(t testing.TB, f harness.Transport) *aztables.Client {
 	t.Helper()
 	options := &aztables.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: f, Retry: policy.RetryOptions{MaxRetries: -1}}}
-	service := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithNoCredential("http://table.test/contoso", options))
+	service := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithNoCredential("http://table.test/contoso", options))
 	return service.NewClient("Employees")
 }
 
 func marshal(t testing.TB, v any) []byte {
 	t.Helper()
-	return harness.Must[[]byte](t)(json.Marshal(v))
+	return assert.Must[[]byte](t)(json.Marshal(v))
 }
 
 // sdkEntity reads an answer of the SDK as its own property bag.
 func sdkEntity(t testing.TB, b []byte) aztables.EDMEntity {
 	t.Helper()
 	var e aztables.EDMEntity
-	harness.Check(t, json.Unmarshal(b, &e))
+	assert.Check(t, json.Unmarshal(b, &e))
 	return e
 }
 
@@ -69,8 +69,8 @@ func sdkEntity(t testing.TB, b []byte) aztables.EDMEntity {
 func roundTrip(t testing.TB, table *tables.Table, e *tables.Entity) *tables.Entity {
 	t.Helper()
 	ctx := context.Background()
-	harness.Check(t, table.Entities().Insert(ctx, e))
-	got := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, e.Key))
+	assert.Check(t, table.Entities().Insert(ctx, e))
+	got := assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, e.Key))
 	if got.Key != e.Key {
 		t.Fatalf("key %q was read back as %q", e.Key, got.Key)
 	}
@@ -90,7 +90,7 @@ func TestSDKDefectQuotesDoubledInStoredKeys(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	client := bare(t, table.Name())
 	e := aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: "O'Brien", RowKey: "sdk"}}
-	harness.Check(t, assert.Err(client.AddEntity(ctx, marshal(t, e), nil)))
+	assert.Check(t, assert.Err(client.AddEntity(ctx, marshal(t, e), nil)))
 	_, err := client.GetEntity(ctx, "O'Brien", "sdk", nil)
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) || response.StatusCode != http.StatusNotFound {
@@ -130,7 +130,7 @@ func TestSDKDefectQuotesNotDoubledInTransactionAddresses(t *testing.T) {
 	}
 	e := []byte(`{"PartitionKey":"O'Brien","RowKey":"x"}`)
 	actions := []aztables.TransactionAction{{ActionType: aztables.TransactionTypeInsertReplace, Entity: e}}
-	harness.Check(t, assert.Err(bareInProcess(t, service).SubmitTransaction(ctx, actions, nil)))
+	assert.Check(t, assert.Err(bareInProcess(t, service).SubmitTransaction(ctx, actions, nil)))
 	if !strings.Contains(sent, "(PartitionKey='O%27Brien',RowKey='x')") {
 		fixed(t, "SubmitTransaction leaves the quotes in its addresses undoubled: "+sent)
 	}
@@ -138,7 +138,7 @@ func TestSDKDefectQuotesNotDoubledInTransactionAddresses(t *testing.T) {
 	x := harness.InProcess(t, service).Table("Employees").NewTransaction()
 	x.Upsert(harness.Row("O'Brien", "it's"))
 	x.DeleteUnconditional(tables.Key{Partition: "O'Brien", Row: "b"})
-	harness.Check(t, assert.Err(x.Commit(ctx)))
+	assert.Check(t, assert.Err(x.Commit(ctx)))
 	if !strings.Contains(sent, "(PartitionKey='O%27%27Brien',RowKey='it%27%27s')") || !strings.Contains(sent, "(PartitionKey='O%27%27Brien',RowKey='b')") {
 		t.Errorf("our addresses do not double quotes: %s", sent)
 	}
@@ -146,9 +146,9 @@ func TestSDKDefectQuotesNotDoubledInTransactionAddresses(t *testing.T) {
 	x = table.NewTransaction()
 	x.Upsert(harness.Row("O'Brien", "it's"))
 	x.Upsert(harness.Row("O'Brien", "''"))
-	harness.Check(t, assert.Err(x.Commit(ctx)))
+	assert.Check(t, assert.Err(x.Commit(ctx)))
 	for _, row := range []string{"it's", "''"} {
-		harness.Check(t, assert.Err(table.Entities().Get(ctx, tables.Key{Partition: "O'Brien", Row: row})))
+		assert.Check(t, assert.Err(table.Entities().Get(ctx, tables.Key{Partition: "O'Brien", Row: row})))
 	}
 }
 
@@ -158,8 +158,8 @@ func TestSDKDefectLocalTimeStoredAsUTC(t *testing.T) {
 	client := bare(t, table.Name())
 	noon := time.Date(2024, 5, 6, 12, 0, 0, 0, time.FixedZone("CEST", 2*60*60))
 	e := aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: "p", RowKey: "sdk"}, Properties: map[string]any{"At": aztables.EDMDateTime(noon)}}
-	harness.Check(t, assert.Err(client.AddEntity(ctx, marshal(t, e), nil)))
-	stored := sdkEntity(t, harness.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "p", "sdk", nil)).Value)
+	assert.Check(t, assert.Err(client.AddEntity(ctx, marshal(t, e), nil)))
+	stored := sdkEntity(t, assert.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "p", "sdk", nil)).Value)
 	at, _ := stored.Properties["At"].(aztables.EDMDateTime)
 	switch {
 	case time.Time(at).Equal(noon):
@@ -168,7 +168,7 @@ func TestSDKDefectLocalTimeStoredAsUTC(t *testing.T) {
 		t.Errorf("the SDK stored %v as %v", noon, time.Time(at))
 	}
 
-	value := harness.Must[tables.Value](t)(tables.DateTime(noon))
+	value := assert.Must[tables.Value](t)(tables.DateTime(noon))
 	got := roundTrip(t, table, harness.Row("p", "ours", tables.Property{Name: "At", Value: value}))
 	if read, _ := got.Get("At").Time(); !read.Equal(noon) {
 		t.Errorf("%v was read back as %v", noon, read)
@@ -180,8 +180,8 @@ func TestSDKDefectDoublesLoseTheirType(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	client := bare(t, table.Name())
 	e := aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: "p", RowKey: "sdk"}, Properties: map[string]any{"Whole": 3.0}}
-	harness.Check(t, assert.Err(client.AddEntity(ctx, marshal(t, e), nil)))
-	stored := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: "sdk"}))
+	assert.Check(t, assert.Err(client.AddEntity(ctx, marshal(t, e), nil)))
+	stored := assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: "sdk"}))
 	if stored.Get("Whole").Type() != tables.TypeInt32 {
 		fixed(t, "a whole double is stored as an Int32: it is "+stored.Get("Whole").GoString())
 	}
@@ -196,7 +196,7 @@ func TestSDKDefectDoublesLoseTheirType(t *testing.T) {
 		{Name: "Large", Value: tables.Double(1e300)}, {Name: "Tiny", Value: tables.Double(math.SmallestNonzeroFloat64)},
 	}
 	roundTrip(t, table, harness.Row("p", "ours", properties...))
-	read := sdkEntity(t, harness.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "p", "ours", nil)).Value)
+	read := sdkEntity(t, assert.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "p", "ours", nil)).Value)
 	for _, name := range []string{"NaN", "Inf", "NegInf"} {
 		if v := read.Properties[name]; v != nil {
 			fixed(t, "an annotated double that is not finite arrives as nil")
@@ -207,11 +207,11 @@ func TestSDKDefectDoublesLoseTheirType(t *testing.T) {
 	answer := func(req *http.Request) (*http.Response, error) {
 		return harness.Reply(req, http.StatusOK, `{"PartitionKey":"p","RowKey":"r","Whole":3.0}`, "Content-Type", "application/json", "ETag", garbledETag), nil
 	}
-	read = sdkEntity(t, harness.Must[aztables.GetEntityResponse](t)(bareInProcess(t, answer).GetEntity(ctx, "p", "r", nil)).Value)
+	read = sdkEntity(t, assert.Must[aztables.GetEntityResponse](t)(bareInProcess(t, answer).GetEntity(ctx, "p", "r", nil)).Value)
 	if _, isInt := read.Properties["Whole"].(int32); !isInt {
 		fixed(t, "3.0 arrives as the Int32 3")
 	}
-	got := harness.Must[*tables.Entity](t)(harness.InProcess(t, answer).Table("Employees").Entities().Get(ctx, tables.Key{Partition: "p", Row: "r"}))
+	got := assert.Must[*tables.Entity](t)(harness.InProcess(t, answer).Table("Employees").Entities().Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	assert.Equal(t, got.Get("Whole"), tables.Double(3), "3.0")
 }
 
@@ -229,17 +229,17 @@ func TestSDKDefectLargeIntegersPassThroughFloats(t *testing.T) {
 	}
 	client := bareInProcess(t, service)
 	e := marshal(t, map[string]any{"PartitionKey": "p", "RowKey": "r", "N": int64(large)})
-	harness.Check(t, assert.Err(client.UpsertEntity(ctx, e, nil)))
+	assert.Check(t, assert.Err(client.UpsertEntity(ctx, e, nil)))
 	if !strings.Contains(sent, "9007199254740992") {
 		fixed(t, "an integer above 2^53 is sent as another: "+sent)
 	}
-	if read := harness.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "p", "r", nil)); strings.Contains(string(read.Value), "9007199254740993") {
+	if read := assert.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "p", "r", nil)); strings.Contains(string(read.Value), "9007199254740993") {
 		fixed(t, "an integer above 2^53 arrives as another")
 	}
 
 	bags := harness.InProcess(t, service).Table("Employees").Entities()
-	harness.Check(t, bags.Upsert(ctx, harness.Row("p", "r", tables.Property{Name: "N", Value: tables.Int64(large)})))
+	assert.Check(t, bags.Upsert(ctx, harness.Row("p", "r", tables.Property{Name: "N", Value: tables.Int64(large)})))
 	assert.Contains(t, sent, `"9007199254740993"`, "sent")
-	assert.Equal(t, harness.Must[*tables.Entity](t)(bags.Get(ctx, tables.Key{Partition: "p", Row: "r"})).Get("N"), tables.Int64(large), "read")
+	assert.Equal(t, assert.Must[*tables.Entity](t)(bags.Get(ctx, tables.Key{Partition: "p", Row: "r"})).Get("N"), tables.Int64(large), "read")
 	roundTrip(t, harness.NewTable(t, harness.Account(t)), harness.Row("p", "r", tables.Property{Name: "N", Value: tables.Int64(large)}))
 }

@@ -24,13 +24,13 @@ func TestSDKDefectTransportErrorsHoldTheSAS(t *testing.T) {
 	ctx := context.Background()
 	const nobody, token = "http://127.0.0.1:1/contoso", "sv=2019-02-02&sp=r&sig=c2VjcmV0c2VjcmV0"
 	options := azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}}
-	service := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithNoCredential(nobody+"/?"+token, &aztables.ClientOptions{ClientOptions: options}))
+	service := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithNoCredential(nobody+"/?"+token, &aztables.ClientOptions{ClientOptions: options}))
 	_, err := service.NewClient("Employees").GetEntity(ctx, "p", "r", nil)
 	if err == nil || !strings.Contains(err.Error(), "c2VjcmV0") {
 		fixed(t, fmt.Sprintf("a transport error holds the whole SAS address: it is %v", err))
 	}
 
-	ours := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: nobody}, token, &tables.AccountOptions{ClientOptions: options}))
+	ours := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: nobody}, token, &tables.AccountOptions{ClientOptions: options}))
 	bags := ours.Table("Employees").Entities()
 	_, getErr := bags.Get(ctx, tables.Key{Partition: "p", Row: "r"})
 	_, pageErr := bags.Query().Partition("p").Page(ctx, "")
@@ -107,14 +107,14 @@ func TestSDKDefectSpansHoldKeys(t *testing.T) {
 	})
 	var sdk, ours spans
 	options := azcore.ClientOptions{Transport: service, TracingProvider: sdk.provider(), Retry: policy.RetryOptions{MaxRetries: -1}}
-	client := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithNoCredential("http://table.test/contoso", &aztables.ClientOptions{ClientOptions: options}))
+	client := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithNoCredential("http://table.test/contoso", &aztables.ClientOptions{ClientOptions: options}))
 	client.NewClient("Employees").GetEntity(ctx, "jonesj@contoso.com", "r", nil)
 	if !strings.Contains(sdk.text.String(), "jonesj") {
 		fixed(t, "spans hold the keys of entities: "+sdk.text.String())
 	}
 
 	options.TracingProvider = ours.provider()
-	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", &tables.AccountOptions{ClientOptions: options}))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", &tables.AccountOptions{ClientOptions: options}))
 	key := tables.Key{Partition: "jonesj@contoso.com) (x", Row: "jonesj's"}
 	harness.WantKind(t, assert.Err(a.Table("Employees").Entities().Get(ctx, key)), tables.ErrNotFound)
 	harness.WantKind(t, a.Table("Employees").Entities().DeleteUnconditional(ctx, key), tables.ErrNotFound)
@@ -130,11 +130,11 @@ func TestSDKDefectQueueReplacesControlCharacters(t *testing.T) {
 	ctx := context.Background()
 	s := storagetest.Open(t)
 	options := &azqueue.ClientOptions{ClientOptions: harness.ClientOptions(t, nil)}
-	service := harness.Must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(s.ConnectionString, options))
+	service := assert.Must[*azqueue.ServiceClient](t)(azqueue.NewServiceClientFromConnectionString(s.ConnectionString, options))
 	queue := service.NewQueueClient(s.QueueName(t))
-	harness.Check(t, assert.Err(queue.Create(ctx, nil)))
-	harness.Check(t, assert.Err(queue.EnqueueMessage(ctx, "a\x01b", nil)))
-	read := harness.Must[azqueue.PeekMessagesResponse](t)(queue.PeekMessages(ctx, nil))
+	assert.Check(t, assert.Err(queue.Create(ctx, nil)))
+	assert.Check(t, assert.Err(queue.EnqueueMessage(ctx, "a\x01b", nil)))
+	read := assert.Must[azqueue.PeekMessagesResponse](t)(queue.PeekMessages(ctx, nil))
 	if len(read.Messages) != 1 || *read.Messages[0].MessageText != "a\uFFFDb" {
 		fixed(t, "azqueue sends U+FFFD in place of a control character")
 	}
@@ -148,14 +148,14 @@ func TestSDKDefectCost(t *testing.T) {
 	}
 	client := bareInProcess(t, service)
 	sdk := testing.AllocsPerRun(1, func() {
-		page := harness.Must[aztables.ListEntitiesResponse](t)(client.NewListEntitiesPager(nil).NextPage(ctx))
+		page := assert.Must[aztables.ListEntitiesResponse](t)(client.NewListEntitiesPager(nil).NextPage(ctx))
 		for _, b := range page.Entities {
 			sdkEntity(t, b)
 		}
 	})
 	bags := harness.InProcess(t, service).Table("Employees").Entities()
 	ours := testing.AllocsPerRun(1, func() {
-		if page := harness.Must[tables.Page[tables.Entity]](t)(bags.Query().Partition("p").Page(ctx, "")); len(page.Items) != 1000 {
+		if page := assert.Must[tables.Page[tables.Entity]](t)(bags.Query().Partition("p").Page(ctx, "")); len(page.Items) != 1000 {
 			t.Fatalf("%d entities", len(page.Items))
 		}
 	})

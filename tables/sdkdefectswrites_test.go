@@ -53,7 +53,7 @@ func TestSDKDefectFailedTransactionSaysNothing(t *testing.T) {
 	x = table.NewTransaction()
 	x.Insert(harness.Row("p", "a"))
 	x.Insert(harness.Row("p", "b"))
-	if etags := harness.Must[[]azcore.ETag](t)(x.Commit(ctx)); len(etags) != 2 || etags[0] == "" || etags[1] == "" {
+	if etags := assert.Must[[]azcore.ETag](t)(x.Commit(ctx)); len(etags) != 2 || etags[0] == "" || etags[1] == "" {
 		t.Errorf("our ETags are %q", etags)
 	}
 }
@@ -116,12 +116,12 @@ func TestSDKDefectTransactionUpdateUpserts(t *testing.T) {
 }
 
 func TestSDKDefectSASRangeIsLeftOut(t *testing.T) {
-	credential := harness.Must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential("contoso", "a2V5"))
+	credential := assert.Must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential("contoso", "a2V5"))
 	expiry := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	values := aztables.SASSignatureValues{TableName: "Employees", Permissions: "r", ExpiryTime: expiry}
-	open := harness.Must[string](t)(values.Sign(credential))
+	open := assert.Must[string](t)(values.Sign(credential))
 	values.StartPartitionKey, values.EndPartitionKey, values.StartRowKey, values.EndRowKey = "Sales", "Sales", "a", "b"
-	narrow := harness.Must[string](t)(values.Sign(credential))
+	narrow := assert.Must[string](t)(values.Sign(credential))
 	if narrow == open {
 		t.Error("the range is not even signed")
 	}
@@ -130,8 +130,8 @@ func TestSDKDefectSASRangeIsLeftOut(t *testing.T) {
 			fixed(t, "Sign leaves "+name+" out of the token")
 		}
 	}
-	service := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithSharedKey("https://contoso.table.core.windows.net", credential, nil))
-	address := harness.Must[string](t)(service.NewClient("Employees").GetTableSASURL(aztables.SASPermissions{Read: true}, expiry.AddDate(-1, 0, 0), expiry))
+	service := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithSharedKey("https://contoso.table.core.windows.net", credential, nil))
+	address := assert.Must[string](t)(service.NewClient("Employees").GetTableSASURL(aztables.SASPermissions{Read: true}, expiry.AddDate(-1, 0, 0), expiry))
 	if !strings.HasPrefix(address, "https://contoso.table.core.windows.netEmployees?") {
 		fixed(t, "GetTableSASURL leaves out the slash before the table: "+strings.Split(address, "?")[0])
 	}
@@ -171,7 +171,7 @@ func TestSDKDefectPanicsAndOptions(t *testing.T) {
 	}
 
 	type keyless struct{ Name string }
-	view := harness.Must[*tables.Rows[keyless]](t)(tables.RowsOf[keyless](harness.InProcess(t, service).Table("Employees")))
+	view := assert.Must[*tables.Rows[keyless]](t)(tables.RowsOf[keyless](harness.InProcess(t, service).Table("Employees")))
 	harness.WantKind(t, view.ReplaceUnconditional(ctx, &keyless{}), tables.ErrInvalid)
 	harness.WantKind(t, view.Upsert(ctx, &keyless{}), tables.ErrInvalid)
 	for _, options := range []*tables.AccountOptions{nil, {}} {
@@ -183,7 +183,7 @@ func TestSDKDefectPanicsAndOptions(t *testing.T) {
 	watch := policy.Policy(harness.PerAttempt(func(*http.Request) {}))
 	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{
 		PerCallPolicies: append(make([]policy.Policy, 0, 8), watch), PerRetryPolicies: append(make([]policy.Policy, 0, 8), watch)}}
-	harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", "a2V5", options))
+	assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", "a2V5", options))
 	o := &options.ClientOptions
 	if len(o.PerCallPolicies) != 1 || len(o.PerRetryPolicies) != 1 || o.PerCallPolicies[:2][1] != nil || o.PerRetryPolicies[:2][1] != nil || !reflect.ValueOf(o.TracingProvider).IsZero() {
 		t.Error("NewAccountWithSharedKey wrote to its caller's options")

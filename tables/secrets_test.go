@@ -121,7 +121,7 @@ func (l *leakage) secretAccounts(t *testing.T, endpoints tables.Endpoints, throu
 	t.Helper()
 	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: through, TracingProvider: l.provider(),
 		Retry: policy.RetryOptions{MaxRetries: 1, RetryDelay: time.Microsecond}}}
-	account := harness.Must[*tables.Account](t)
+	account := assert.Must[*tables.Account](t)
 	sas := "sv=2019-02-02&ss=tqb&srt=sco&sp=rwdlacup&se=2999-01-01T00%3A00%3A00Z&sig=" + url.QueryEscape(secretSig)
 	return []*tables.Account{
 		account(tables.NewAccountWithSAS(endpoints, sas, options)),
@@ -242,25 +242,25 @@ func TestSecretsInSuccess(t *testing.T) {
 	var l leakage
 	l.listen(t)
 	sas := accountSAS(t)
-	query := harness.Must[url.Values](t)(url.ParseQuery(sas))
+	query := assert.Must[url.Values](t)(url.ParseQuery(sas))
 	options := &tables.AccountOptions{ClientOptions: harness.ClientOptions(t, func(o *azcore.ClientOptions) { o.TracingProvider = l.provider() })}
-	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: s.TableEndpoint}, sas, options))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: s.TableEndpoint}, sas, options))
 	ctx := context.Background()
 	table := harness.NewTable(t, a)
 	bags := table.Entities()
 	for _, row := range []string{personal, "O'" + personal, personal + ")", "%27" + personal, "(PartitionKey=" + personal} {
 		e := harness.Bag(personal, row, personal)
-		harness.Check(t, bags.Insert(ctx, e))
+		assert.Check(t, bags.Insert(ctx, e))
 		l.addError(bags.Insert(ctx, e))
 		l.addError(bags.Replace(ctx, e))
 		x := table.NewTransaction()
 		x.Merge(e)
-		harness.Check(t, assert.Err(x.Commit(ctx)))
+		assert.Check(t, assert.Err(x.Commit(ctx)))
 		_, err := bags.Get(ctx, tables.Key{Partition: personal, Row: row + "x"})
 		l.addError(err)
 	}
 	for _, err := range bags.Query().Partition(personal).PageSize(1).All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	l.check(t, query.Get("sig"), s.AccountKey)
 }

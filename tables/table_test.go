@@ -42,9 +42,9 @@ func TestTableLongestAndShortestNames(t *testing.T) {
 	unique := storagetest.Open(t).TableName(t)
 	for _, name := range []string{unique + strings.Repeat("z", 63-len(unique)), "a" + unique[len(unique)-2:]} {
 		table := a.Table(name)
-		harness.Check(t, table.CreateIfMissing(ctx))
-		harness.Check(t, table.Entities().Upsert(ctx, harness.Bag("p", "r", name)))
-		harness.Check(t, table.Drop(ctx))
+		assert.Check(t, table.CreateIfMissing(ctx))
+		assert.Check(t, table.Entities().Upsert(ctx, harness.Bag("p", "r", name)))
+		assert.Check(t, table.Drop(ctx))
 	}
 }
 
@@ -60,15 +60,15 @@ func TestTableLife(t *testing.T) {
 	x.Insert(harness.Bag("p", "r", ""))
 	x.Insert(harness.Bag("p", "s", ""))
 	harness.WantKind(t, assert.Err(x.Commit(ctx)), tables.ErrMissingResource)
-	harness.Check(t, table.Create(ctx))
+	assert.Check(t, table.Create(ctx))
 	if e := harness.WantKind(t, table.Create(ctx), tables.ErrExists); e.Code != "TableAlreadyExists" || e.Table != table.Name() {
 		t.Errorf("%v", e)
 	}
-	harness.Check(t, table.CreateIfMissing(ctx))
+	assert.Check(t, table.CreateIfMissing(ctx))
 	if table.Account() != a || table.Client() == nil || table.Entities().Table() != table {
 		t.Error("the table does not know where it belongs")
 	}
-	harness.Check(t, table.Drop(ctx))
+	assert.Check(t, table.Drop(ctx))
 }
 
 // TestTableBeingDeleted: the emulator frees a name at once, the service keeps it for a while.

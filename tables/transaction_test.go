@@ -33,24 +33,24 @@ func TestBagsAreCopiedWhenTaken(t *testing.T) {
 	for e := range reused("transaction", 3) {
 		x.Insert(e)
 	}
-	harness.Check(t, assert.Err(x.Commit(ctx)))
+	assert.Check(t, assert.Err(x.Commit(ctx)))
 	for _, verb := range []tables.BulkVerb{tables.BulkInsert, tables.BulkUpsert} {
-		harness.Check(t, assert.Err(table.Entities().BulkNonAtomic(ctx, reused(fmt.Sprint("bulk", verb), 250), &tables.BulkOptions{Verb: verb})))
+		assert.Check(t, assert.Err(table.Entities().BulkNonAtomic(ctx, reused(fmt.Sprint("bulk", verb), 250), &tables.BulkOptions{Verb: verb})))
 	}
 	n := 0
 	for e, err := range table.Entities().Query().AllowTableScan().All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if got, _ := e.Get("N").Int(); fmt.Sprint(got) != e.Key.Row {
 			t.Errorf("%v holds %d", e.Key, got)
 		}
 		n++
 	}
 	assert.Equal(t, n, 503, "rows")
-	codec := harness.Must[*tables.Codec[tables.Entity]](t)(tables.NewCodec[tables.Entity]())
+	codec := assert.Must[*tables.Codec[tables.Entity]](t)(tables.NewCodec[tables.Entity]())
 	e := harness.Bag("p", "r", "a")
-	taken := harness.Must[tables.Properties](t)(codec.Encode(e))
+	taken := assert.Must[tables.Properties](t)(codec.Encode(e))
 	back := &tables.Entity{}
-	harness.Check(t, codec.Decode(taken, back))
+	assert.Check(t, codec.Decode(taken, back))
 	e.Set("Text", tables.String("b"))
 	taken.Set("Text", tables.String("c"))
 	if back.Get("Text") != tables.String("a") || e.Get("Text") != tables.String("b") {
@@ -65,7 +65,7 @@ func TestTransactionsRefuseProjections(t *testing.T) {
 	if err := table.Entities().Insert(ctx, harness.Row("p", "r", tables.Property{Name: "A", Value: tables.Int32(1)}, tables.Property{Name: "B", Value: tables.Int32(2)})); err != nil {
 		t.Fatal(err)
 	}
-	part := harness.Must[*tables.Entity](t)(table.Entities().Query().Partition("p").Select("A").First(ctx))
+	part := assert.Must[*tables.Entity](t)(table.Entities().Query().Partition("p").Select("A").First(ctx))
 	for name, add := range map[string]func(*tables.Transaction, *tables.Entity) int{
 		"Replace": (*tables.Transaction).Replace, "ReplaceUnconditional": (*tables.Transaction).ReplaceUnconditional, "Upsert": (*tables.Transaction).Upsert,
 	} {
@@ -79,6 +79,6 @@ func TestTransactionsRefuseProjections(t *testing.T) {
 	}
 	x := table.NewTransaction()
 	x.UpsertMerge(part)
-	harness.Check(t, assert.Err(x.Commit(ctx)))
-	assert.Len(t, harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, part.Key)).Properties, 2, "left of the row")
+	assert.Check(t, assert.Err(x.Commit(ctx)))
+	assert.Len(t, assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, part.Key)).Properties, 2, "left of the row")
 }

@@ -21,9 +21,9 @@ func TestEntityVerbs(t *testing.T) {
 	e.Set("Salary", tables.Int64(1<<53+1))
 	e.Set("Whole", tables.Double(3))
 	e.Set("Photo", tables.Binary([]byte{0, 1, 255}))
-	harness.Check(t, bags.Insert(ctx, e))
+	assert.Check(t, bags.Insert(ctx, e))
 	harness.WantKind(t, bags.Insert(ctx, e), tables.ErrExists)
-	got := harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
+	got := assert.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
 	assert.NoDiff(assert.Fatal(t), cmp.Diff(e.Properties, got.Properties, cmp.Comparer(func(a, b tables.Value) bool { return a == b })))
 	if got.ETag != e.ETag || got.Timestamp.IsZero() {
 		t.Fatalf("read ETag %q, written %q, time %v", got.ETag, e.ETag, got.Timestamp)
@@ -31,35 +31,35 @@ func TestEntityVerbs(t *testing.T) {
 	stale := got.Clone()
 	got.Set("Age", tables.Int32(8))
 	got.Properties.Delete("Photo")
-	harness.Check(t, bags.Replace(ctx, got))
+	assert.Check(t, bags.Replace(ctx, got))
 	harness.WantKind(t, bags.Replace(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, bags.Merge(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, bags.Delete(ctx, stale), tables.ErrConflict)
 	if err := bags.Merge(ctx, &tables.Entity{Key: e.Key, ETag: got.ETag, Properties: tables.Properties{{Name: "More", Value: tables.Boolean(true)}}}); err != nil {
 		t.Fatal(err)
 	}
-	got = harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
+	got = assert.Must[*tables.Entity](t)(bags.Get(ctx, e.Key))
 	if got.Get("Age") != tables.Int32(8) || got.Get("More") != tables.Boolean(true) || got.Properties.Has("Photo") {
 		t.Fatalf("%#v", got)
 	}
-	harness.Check(t, bags.Delete(ctx, got))
+	assert.Check(t, bags.Delete(ctx, got))
 	harness.WantKind(t, assert.Err(bags.Get(ctx, e.Key)), tables.ErrNotFound)
 	harness.WantKind(t, bags.DeleteUnconditional(ctx, e.Key), tables.ErrNotFound)
 	harness.WantKind(t, bags.MergeUnconditional(ctx, e), tables.ErrNotFound)
 	harness.WantKind(t, bags.ReplaceUnconditional(ctx, e), tables.ErrNotFound)
-	harness.Check(t, bags.Upsert(ctx, e))
+	assert.Check(t, bags.Upsert(ctx, e))
 	for verb, overwrite := range map[string]func(context.Context, *tables.Entity) error{
 		"merge":   func(ctx context.Context, e *tables.Entity) error { return bags.MergeUnconditional(ctx, e) },
 		"replace": bags.ReplaceUnconditional,
 	} {
 		overtaken := stale.Clone() // with an ETag of before
 		overtaken.Set("Name", tables.String(verb))
-		harness.Check(t, overwrite(ctx, overtaken))
-		if got := harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key)); got.Get("Name") != tables.String(verb) {
+		assert.Check(t, overwrite(ctx, overtaken))
+		if got := assert.Must[*tables.Entity](t)(bags.Get(ctx, e.Key)); got.Get("Name") != tables.String(verb) {
 			t.Errorf("after an unconditional %s: %#v", verb, got)
 		}
 	}
-	harness.Check(t, bags.DeleteUnconditional(ctx, e.Key))
+	assert.Check(t, bags.DeleteUnconditional(ctx, e.Key))
 }
 
 func TestTransaction(t *testing.T) {
@@ -70,10 +70,10 @@ func TestTransaction(t *testing.T) {
 		x.Insert(&tables.Entity{Key: tables.Key{Partition: "p'q", Row: row}, Properties: tables.Properties{{Name: "N", Value: tables.String(row)}}})
 	}
 	etags, err := x.Commit(ctx)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	bags := table.Entities()
 	for i, row := range []string{"a", "b", "c"} {
-		got := harness.Must[*tables.Entity](t)(bags.Get(ctx, tables.Key{Partition: "p'q", Row: row}))
+		got := assert.Must[*tables.Entity](t)(bags.Get(ctx, tables.Key{Partition: "p'q", Row: row}))
 		if got.ETag != etags[i] {
 			t.Fatalf("row %s: ETag %q, transaction said %q", row, got.ETag, etags[i])
 		}
@@ -90,7 +90,7 @@ func TestTransaction(t *testing.T) {
 	harness.WantKind(t, err, tables.ErrNotFound)
 	n := 0
 	for _, err := range bags.Query().Partition("p'q").Where(tables.Gt("N", "a")).All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		n++
 	}
 	assert.Equal(assert.Fatal(t), n, 2, "rows")
@@ -105,22 +105,22 @@ func TestProjectionsCannotDestroy(t *testing.T) {
 		Age                  int
 	}
 	table := harness.NewTable(t, harness.Account(t))
-	typed := harness.Must[*tables.Rows[worker]](t)(tables.RowsOf[worker](table))
-	harness.Check(t, typed.Insert(ctx, &worker{PartitionKey: "p", RowKey: "r", Name: "Ann", Age: 41}))
-	part := harness.Must[*worker](t)(typed.Query().Partition("p").Select("Name").First(ctx))
+	typed := assert.Must[*tables.Rows[worker]](t)(tables.RowsOf[worker](table))
+	assert.Check(t, typed.Insert(ctx, &worker{PartitionKey: "p", RowKey: "r", Name: "Ann", Age: 41}))
+	part := assert.Must[*worker](t)(typed.Query().Partition("p").Select("Name").First(ctx))
 	for name, err := range map[string]error{
 		"Replace": typed.Replace(ctx, part), "ReplaceUnconditional": typed.ReplaceUnconditional(ctx, part), "Upsert": typed.Upsert(ctx, part),
 		"Merge": typed.Merge(ctx, part), "MergeUnconditional": typed.MergeUnconditional(ctx, part), "UpsertMerge": typed.UpsertMerge(ctx, part),
 	} {
 		t.Run(name, func(t *testing.T) { harness.WantKind(t, err, tables.ErrInvalid) })
 	}
-	bag := harness.Must[*tables.Entity](t)(table.Entities().Query().Partition("p").Select("Name").First(ctx))
+	bag := assert.Must[*tables.Entity](t)(table.Entities().Query().Partition("p").Select("Name").First(ctx))
 	bag.Set("Name", tables.String("Anna"))
 	harness.WantKind(t, table.Entities().Replace(ctx, bag), tables.ErrInvalid)
-	harness.Check(t, table.Entities().Merge(ctx, bag))
-	whole := harness.Must[*worker](t)(typed.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
+	assert.Check(t, table.Entities().Merge(ctx, bag))
+	whole := assert.Must[*worker](t)(typed.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	if whole.Name != "Anna" || whole.Age != 41 {
 		t.Fatalf("%+v", whole)
 	}
-	harness.Check(t, typed.Delete(ctx, whole))
+	assert.Check(t, typed.Delete(ctx, whole))
 }

@@ -69,8 +69,8 @@ func refusesUnreadable[T any](t *testing.T, v *T, property string) {
 	t.Helper()
 	ctx := t.Context()
 	a, requests := harness.Counted(t)
-	rows := harness.Must[*tables.Rows[T]](t)(tables.RowsOf[T](a.Table("Unreadable")))
-	codec := harness.Must[*tables.Codec[T]](t)(tables.NewCodec[T]())
+	rows := assert.Must[*tables.Rows[T]](t)(tables.RowsOf[T](a.Table("Unreadable")))
+	codec := assert.Must[*tables.Codec[T]](t)(tables.NewCodec[T]())
 	bulk := func(verb tables.BulkVerb, names ...string) error {
 		_, err := rows.BulkNonAtomic(ctx, func(yield func(*T, error) bool) { yield(v, nil) }, &tables.BulkOptions{Verb: verb, Properties: names})
 		return err
@@ -122,11 +122,11 @@ func TestReadableOptionalValues(t *testing.T) {
 		Grade grade          `table:",omitzero"`
 		Shape shape          `table:",json"` // null reads back as nil
 	}
-	codec := harness.Must[*tables.Codec[optional]](t)(tables.NewCodec[optional]())
+	codec := assert.Must[*tables.Codec[optional]](t)(tables.NewCodec[optional]())
 	owner := uuid.NullUUID{UUID: uuid.Max, Valid: true}
 	for _, in := range []optional{{}, {Owner: owner, Other: &owner, Grade: 1}} {
 		var out optional
-		harness.Check(t, codec.Decode(harness.Must[tables.Properties](t)(codec.Encode(&in)), &out))
+		assert.Check(t, codec.Decode(assert.Must[tables.Properties](t)(codec.Encode(&in)), &out))
 		assert.NoDiff(t, equal(in, out))
 	}
 }
@@ -155,7 +155,7 @@ func TestMergeOfNoValue(t *testing.T) {
 	ctx := t.Context()
 	a, requests := harness.Counted(t)
 	table := harness.NewTable(t, a)
-	rows := harness.Must[*tables.Rows[task]](t)(tables.RowsOf[task](table))
+	rows := assert.Must[*tables.Rows[task]](t)(tables.RowsOf[task](table))
 	bulk := func(verb tables.BulkVerb) func(*task, ...string) error {
 		return func(v *task, names ...string) error {
 			_, err := rows.BulkNonAtomic(ctx, iter.Seq2[*task, error](func(yield func(*task, error) bool) { yield(v, nil) }), &tables.BulkOptions{Verb: verb, Properties: names})
@@ -175,8 +175,8 @@ func TestMergeOfNoValue(t *testing.T) {
 	} {
 		for verb, merge := range verbs {
 			v := fullTask(verb + property)
-			harness.Check(t, rows.Insert(ctx, v))
-			harness.Check(t, merge(v)) // all of it
+			assert.Check(t, rows.Insert(ctx, v))
+			assert.Check(t, merge(v)) // all of it
 			unset(v)
 			etag, before := v.ETag, requests.Load()
 			for _, names := range [][]string{nil, {property}, {"N", property, property}} {
@@ -189,8 +189,8 @@ func TestMergeOfNoValue(t *testing.T) {
 				t.Errorf("%s without %s: %d requests, ETag %s after %s", verb, property, requests.Load()-before, v.ETag, etag)
 			}
 			v.N = 2
-			harness.Check(t, merge(v, "N", "N"))
-			got := harness.Must[*task](t)(rows.Get(ctx, tables.Key{Partition: "p", Row: v.RowKey}))
+			assert.Check(t, merge(v, "N", "N"))
+			got := assert.Must[*task](t)(rows.Get(ctx, tables.Key{Partition: "p", Row: v.RowKey}))
 			want := fullTask(v.RowKey)
 			if want.Meta, want.N = got.Meta, 2; equal(want, got) != "" {
 				t.Errorf("%s of N stores %s", verb, equal(want, got))
@@ -224,13 +224,13 @@ func TestMergeOfNullInBag(t *testing.T) {
 // TestMergeAfterProjection: a struct that was read with Select merges the properties that are named.
 func TestMergeAfterProjection(t *testing.T) {
 	ctx := t.Context()
-	rows := harness.Must[*tables.Rows[task]](t)(tables.RowsOf[task](harness.NewTable(t, harness.Account(t))))
-	harness.Check(t, rows.Insert(ctx, fullTask("r")))
-	part := harness.Must[*task](t)(rows.Query().Partition("p").Select("N").First(ctx))
+	rows := assert.Must[*tables.Rows[task]](t)(tables.RowsOf[task](harness.NewTable(t, harness.Account(t))))
+	assert.Check(t, rows.Insert(ctx, fullTask("r")))
+	part := assert.Must[*task](t)(rows.Query().Partition("p").Select("N").First(ctx))
 	harness.WantKind(t, rows.Merge(ctx, part), tables.ErrInvalid)
 	part.N, part.Note = 3, "b"
-	harness.Check(t, rows.Merge(ctx, part, "N"))
-	got := harness.Must[*task](t)(rows.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
+	assert.Check(t, rows.Merge(ctx, part, "N"))
+	got := assert.Must[*task](t)(rows.Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	if got.N != 3 || got.Note != "a" || got.Due == nil || !part.Partial() {
 		t.Errorf("stored is %+v", got)
 	}
@@ -238,7 +238,7 @@ func TestMergeAfterProjection(t *testing.T) {
 
 // TestBulkNamesWhatCannotBeEncoded: the error of a value that cannot be stored has the value's key.
 func TestBulkNamesWhatCannotBeEncoded(t *testing.T) {
-	rows := harness.Must[*tables.Rows[stored[grade]]](t)(tables.RowsOf[stored[grade]](harness.NewTable(t, harness.Account(t))))
+	rows := assert.Must[*tables.Rows[stored[grade]]](t)(tables.RowsOf[stored[grade]](harness.NewTable(t, harness.Account(t))))
 	var keys []string
 	values := func(yield func(*stored[grade], error) bool) {
 		_ = yield(&stored[grade]{PartitionKey: "p", RowKey: "1"}, nil) && yield(&stored[grade]{PartitionKey: "p", RowKey: "2", V: 1}, nil)

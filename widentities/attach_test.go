@@ -61,6 +61,6 @@ func TestLayoutOfOneRepository(t *testing.T) {
 	l := widentities.New[profile](nil)
 	broken := intrapartition.NewIndex[profile, compoundkey.Part]("broken", nil, nil)
 	assert.ErrorIs(assert.Fatal(t), assert.Err(patterns.NewRepository(table, schema, l, broken)), tables.ErrWiring, "a broken index beside it")
-	harness.Check(t, assert.Err(patterns.NewRepository(table, schema, l)))
+	assert.Check(t, assert.Err(patterns.NewRepository(table, schema, l)))
 	assert.ErrorIs(t, assert.Err(patterns.NewRepository(table, schema, l)), tables.ErrWiring, "a second repository")
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -16,7 +16,7 @@ func BenchmarkRatioGet(b *testing.B) {
 	for _, properties := range []int{20, 1_000, 10_000} {
 		b.Run(fmt.Sprint(properties), func(b *testing.B) {
 			p, _ := open(b, storagetest.Simulator(b, nil))
-			harness.Check(b, p.profiles.Insert(b.Context(), withNumbers(1, properties)))
+			assert.Check(b, p.profiles.Insert(b.Context(), withNumbers(1, properties)))
 			client := p.profiles.Table().Client()
 			filter := "PartitionKey eq 'red' and RowKey ge 'profile_0001' and RowKey lt 'profile_0002'"
 			var ours, bare time.Duration
@@ -25,7 +25,7 @@ func BenchmarkRatioGet(b *testing.B) {
 				_, err := p.profiles.Get(b.Context(), at(1))
 				between := time.Now()
 				_, bareErr := client.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter}).NextPage(b.Context())
-				harness.Check(b, err, bareErr)
+				assert.Check(b, err, bareErr)
 				ours, bare = ours+between.Sub(begin), bare+time.Since(between)
 			}
 			b.ReportMetric(0, "ns/op")

@@ -51,17 +51,17 @@ func deletedAt(t *testing.T, i int, again bool, run func(context.Context, *proce
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	p, table := open(t, s)
 	for id := 1; id <= 3; id++ {
-		harness.Check(t, p.profiles.Insert(ctx, withNumbers(id, 900)))
+		assert.Check(t, p.profiles.Insert(ctx, withNumbers(id, 900)))
 	}
 	faulty, _ := s.Faulty(storagetest.OnIndex(i, storagetest.Always(storagetest.After("delete", func() {
 		met = true
-		harness.Check(t, p.profiles.DeleteUnconditional(ctx, at(2)))
+		assert.Check(t, p.profiles.DeleteUnconditional(ctx, at(2)))
 		if again {
-			harness.Check(t, p.profiles.Insert(ctx, withNumbers(2, 400)))
+			assert.Check(t, p.profiles.Insert(ctx, withNumbers(2, 400)))
 		}
 	}))))
-	broken := harness.Must[*process](t)(start(faulty, table))
-	harness.Check(t, run(ctx, broken))
+	broken := assert.Must[*process](t)(start(faulty, table))
+	assert.Check(t, run(ctx, broken))
 	assert.NoError(assert.Fatal(t), harness.Clean(ctx, p.profiles.Verify, quick), "after a delete with request %d", i)
 	return met
 }

@@ -16,7 +16,7 @@ func TestRequestCountsOfVerbs(t *testing.T) {
 	s, requests := harness.CountedService(storagetest.Open(t))
 	p, _ := open(t, s)
 	v := withNumbers(1, 300)
-	harness.Check(t, p.profiles.Insert(ctx, v))
+	assert.Check(t, p.profiles.Insert(ctx, v))
 	for _, step := range []struct {
 		name string
 		want int
@@ -31,7 +31,7 @@ func TestRequestCountsOfVerbs(t *testing.T) {
 		{"DeleteUnconditional", 3, func() error { return p.profiles.DeleteUnconditional(ctx, at(1)) }},
 	} {
 		requests.Reset()
-		harness.Check(t, step.do())
+		assert.Check(t, step.do())
 		assert.Equal(t, requests.Reset(), step.want, "%s: requests", step.name)
 	}
 }

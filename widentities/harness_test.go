@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -73,7 +73,7 @@ func open(t testing.TB, s *storagetest.Service) (*process, string) {
 	if err == nil {
 		err = p.profiles.Table().Create(t.Context())
 	}
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return p, table
 }
 
@@ -113,7 +113,7 @@ func versions(ctx context.Context, p *process) (map[string]string, error) {
 func bareProfiles(t testing.TB, s *storagetest.Service, table string) *patterns.Repository[profile] {
 	t.Helper()
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
-	harness.Check(t, err)
-	bare := harness.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account.Table(table), schema, widentities.New[profile](nil)))
+	assert.Check(t, err)
+	bare := assert.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account.Table(table), schema, widentities.New[profile](nil)))
 	return bare
 }

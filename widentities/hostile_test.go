@@ -42,7 +42,7 @@ func TestNamesOfPieces(t *testing.T) {
 	p, _ := open(t, storagetest.Simulator(t, nil))
 	v := withNumbers(1, 300)
 	v.More["Pack00"], v.More["Pack01"], v.More["é"] = tables.String("Pack00:s1:x"), tables.Binary([]byte{0}), tables.String("")
-	harness.Check(t, p.profiles.Insert(t.Context(), v))
-	got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
+	assert.Check(t, p.profiles.Insert(t.Context(), v))
+	got := assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	same(t, got, v)
 }

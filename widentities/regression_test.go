@@ -17,7 +17,7 @@ import (
 
 func account(t testing.TB, s *storagetest.Service) *tables.Account {
 	a, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return a
 }
 
@@ -26,7 +26,7 @@ func program(t testing.TB, s *storagetest.Service, table string, first, keep []s
 	t.Helper()
 	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, &intrapartition.Options{Project: keep})
 	r, err := patterns.NewRepository(account(t, s).Table(table), schema, widentities.New[profile](&widentities.Options{FirstRow: first}), ix)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return r, ix
 }
 
@@ -35,10 +35,10 @@ func TestTopReadsNoMore(t *testing.T) {
 	s, n := harness.CountedService(storagetest.Simulator(t, nil))
 	p, _ := open(t, s)
 	for i := range 20 {
-		harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(i+1, 300)))
+		assert.Check(t, p.profiles.Insert(t.Context(), withNumbers(i+1, 300)))
 	}
 	n.Reset()
-	harness.Check(t, assert.Err(p.profiles.Query().Partition("red").First(t.Context())))
+	assert.Check(t, assert.Err(p.profiles.Query().Partition("red").First(t.Context())))
 	assert.Equal(t, n.Count(), 2, "First: requests")
 }
 
@@ -49,16 +49,16 @@ func TestSelectOfKeys(t *testing.T) {
 	for i := range 5 {
 		v := withNumbers(i+1, 300)
 		v.More["Aaa"] = tables.Int32(1)
-		harness.Check(t, p.profiles.Insert(t.Context(), v))
+		assert.Check(t, p.profiles.Insert(t.Context(), v))
 	}
 	n.Reset()
 	for _, err := range p.profiles.Query().Partition("red").Select("RowKey").All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	assert.Equal(t, n.Count(), 1, "Select(RowKey): requests")
 	n.Reset()
 	for _, err := range p.profiles.Query().Partition("red").Select("PartitionKey", "RowKey", "Timestamp").All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	assert.Equal(t, n.Count(), 1, "Select of keys: requests")
 }
@@ -69,13 +69,13 @@ func TestFirstRowGrows(t *testing.T) {
 	_, table := open(t, s)
 	older, _ := program(t, s, table, []string{"Team", "ID"}, nil)
 	newer, _ := program(t, s, table, []string{"Team", "ID", "Email"}, nil)
-	harness.Check(t, older.Insert(t.Context(), withNumbers(1, 300)))
+	assert.Check(t, older.Insert(t.Context(), withNumbers(1, 300)))
 	for v, err := range newer.Query().Partition("red").Select("Email").All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		assert.Equal(t, v.Email, "p1@contoso.com", "Select(Email)")
 	}
-	harness.Check(t, assert.Err(harness.Findings(t.Context(), newer.Repair, nil)))
-	v := harness.Must[*profile](t)(newer.Query().Partition("red").Where(tables.Eq("Email", "p1@contoso.com")).First(t.Context()))
+	assert.Check(t, assert.Err(harness.Findings(t.Context(), newer.Repair, nil)))
+	v := assert.Must[*profile](t)(newer.Query().Partition("red").Where(tables.Eq("Email", "p1@contoso.com")).First(t.Context()))
 	same(t, v, withNumbers(1, 300))
 }
 
@@ -91,11 +91,11 @@ func TestMergeAfterFirstRowChanged(t *testing.T) {
 	newer, newByEmail := program(t, s, table, []string{"Team", "ID", "Email", "Answer00000"}, keep)
 	v := withNumbers(1, 300)
 	v.More["Extra"] = tables.Int32(7)
-	harness.Check(t, older.Insert(t.Context(), v))
-	harness.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))))
-	got := harness.Must[*profile](t)(newer.Get(t.Context(), at(1)))
+	assert.Check(t, older.Insert(t.Context(), v))
+	assert.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))))
+	got := assert.Must[*profile](t)(newer.Get(t.Context(), at(1)))
 	got.More["NotKept"] = tables.Int32(1)
-	harness.Check(t, newer.Merge(t.Context(), got, "NotKept"))
+	assert.Check(t, newer.Merge(t.Context(), got, "NotKept"))
 	assert.NoError(t, assert.Err(newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))), "the index")
 }
 
@@ -110,11 +110,11 @@ func TestMergeAfterKeepChanged(t *testing.T) {
 	first := []string{"Team", "ID", "Email"}
 	older, byEmail := program(t, s, table, first, keep)
 	newer, newByEmail := program(t, s, table, first, append(keep[:len(keep):len(keep)], "Answer00297", "Answer00298"))
-	harness.Check(t, older.Insert(t.Context(), withNumbers(1, 310)))
-	harness.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))))
-	got := harness.Must[*profile](t)(newer.Get(t.Context(), at(1)))
+	assert.Check(t, older.Insert(t.Context(), withNumbers(1, 310)))
+	assert.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))))
+	got := assert.Must[*profile](t)(newer.Get(t.Context(), at(1)))
 	got.More["NotKept"] = tables.Int32(1)
-	harness.Check(t, newer.Merge(t.Context(), got, "NotKept"))
+	assert.Check(t, newer.Merge(t.Context(), got, "NotKept"))
 	assert.NoError(t, assert.Err(newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))), "the index")
 }
 
@@ -135,9 +135,9 @@ func TestTooLarge(t *testing.T) {
 func TestForeignRowBetween(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, _ := open(t, s)
-	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 9000)))
-	harness.Check(t, p.profiles.Table().Entities().Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: "red", Row: at(1).Row + "\uFFFB\uFFFB01x"}}))
-	harness.Check(t, assert.Err(p.profiles.Get(t.Context(), at(1))))
+	assert.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 9000)))
+	assert.Check(t, p.profiles.Table().Entities().Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: "red", Row: at(1).Row + "\uFFFB\uFFFB01x"}}))
+	assert.Check(t, assert.Err(p.profiles.Get(t.Context(), at(1))))
 }
 
 // TestOldIndexKey: an index key with U+FFFB from before the layout goes with its entity.
@@ -145,19 +145,19 @@ func TestOldIndexKey(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
 	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-	old := harness.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account(t, s).Table(table), schema, ix))
+	old := assert.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account(t, s).Table(table), schema, ix))
 	v := withNumbers(1, 10)
 	v.Email = "a\uFFFBb"
-	harness.Check(t, old.Insert(t.Context(), v))
-	got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
-	harness.Check(t, p.profiles.Delete(t.Context(), got))
+	assert.Check(t, old.Insert(t.Context(), v))
+	got := assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
+	assert.Check(t, p.profiles.Delete(t.Context(), got))
 	if keys, err := rowKeys(t.Context(), p); err != nil || len(keys) > 0 {
 		t.Errorf("%q %v is left", keys, err)
 	}
 	if v, err := ix.In("red").Get(t.Context(), compoundkey.String("a\uFFFBb")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the deleted entity is read through the index: %v %v", v.Email, err)
 	}
-	harness.Check(t, harness.Clean(t.Context(), p.profiles.Verify, nil))
+	assert.Check(t, harness.Clean(t.Context(), p.profiles.Verify, nil))
 }
 
 // TestReplacementCharacterInKey: compoundkey writes U+FFFB for it, which is no mark of a further row.
@@ -165,17 +165,17 @@ func TestReplacementCharacterInKey(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
 	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-	old := harness.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account(t, s).Table(table), schema, ix))
+	old := assert.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account(t, s).Table(table), schema, ix))
 	v := withNumbers(1, 10)
 	v.Email = "J\uFFFDrg"
-	harness.Check(t, old.Insert(t.Context(), v)) // without the layout
-	got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
+	assert.Check(t, old.Insert(t.Context(), v)) // without the layout
+	got := assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	assert.NoError(t, p.profiles.Replace(t.Context(), got), "Replace of a narrow entity")
 	v2 := withNumbers(2, 10)
 	v2.Email = "J\uFFFDrgen"
 	assert.NoError(t, p.profiles.Insert(t.Context(), v2), "Insert of a narrow entity")
-	got = harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
-	harness.Check(t, p.profiles.Delete(t.Context(), got))
+	got = assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
+	assert.Check(t, p.profiles.Delete(t.Context(), got))
 	if v, err := p.byEmail.In("red").Get(t.Context(), compoundkey.String("J\uFFFDrg")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("deleted, and read through the index: %v %v", v, err)
 	}
@@ -193,9 +193,9 @@ func TestOthersBesideFurtherRows(t *testing.T) {
 	notes, err := patterns.NewRepository(account(t, s).Table(table), patterns.Schema[note]{Key: func(n *note) tables.Key {
 		return tables.Key{Partition: "red", Row: compoundkey.Join("profile", compoundkey.String(n.ID))}
 	}})
-	harness.Check(t, err)
-	harness.Check(t, notes.Insert(t.Context(), &note{ID: "0001\uFFFB1", Text: "mine"})) // stored as profile_0001 U+FFFB 01
-	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 300)))
+	assert.Check(t, err)
+	assert.Check(t, notes.Insert(t.Context(), &note{ID: "0001\uFFFB1", Text: "mine"})) // stored as profile_0001 U+FFFB 01
+	assert.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 300)))
 	n, err := notes.Get(t.Context(), notes.KeyOf(&note{ID: "0001\uFFFB1"}))
 	if err != nil || n.Text != "mine" {
 		t.Errorf("%v %v", n, err)

@@ -51,14 +51,14 @@ func TestSizes(t *testing.T) {
 			s, requests := harness.CountedService(storagetest.Open(t))
 			p, _ := open(t, s)
 			requests.Reset()
-			harness.Check(t, p.profiles.Insert(t.Context(), c.profile))
+			assert.Check(t, p.profiles.Insert(t.Context(), c.profile))
 			assert.Equal(t, requests.Reset(), 1, "the insert: requests")
-			got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(c.profile.ID)))
+			got := assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(c.profile.ID)))
 			assert.Equal(t, requests.Reset(), c.reads, "the read: requests")
 			same(t, got, c.profile)
-			got = harness.Must[*profile](t)(p.byEmail.In("red").Get(t.Context(), compoundkey.String(c.profile.Email)))
+			got = assert.Must[*profile](t)(p.byEmail.In("red").Get(t.Context(), compoundkey.String(c.profile.Email)))
 			same(t, got, c.profile)
-			keys := harness.Must[[]string](t)(rowKeys(t.Context(), p))
+			keys := assert.Must[[]string](t)(rowKeys(t.Context(), p))
 			if len(keys) != 2*c.rows { // each with its copy
 				t.Errorf("%d rows, want 2 of %d: %q", len(keys), c.rows, keys)
 			}
@@ -70,7 +70,7 @@ func TestSizes(t *testing.T) {
 func TestLargest(t *testing.T) {
 	s, requests := harness.CountedService(storagetest.Open(t))
 	p, table := open(t, s)
-	harness.Check(t, p.profiles.Insert(t.Context(), withText(1, 1_900_000)))
+	assert.Check(t, p.profiles.Insert(t.Context(), withText(1, 1_900_000)))
 	requests.Reset()
 	err := p.profiles.Insert(t.Context(), withText(2, 2_100_000))
 	if !errors.Is(err, tables.ErrTooLarge) || requests.Count() != 0 {
@@ -78,7 +78,7 @@ func TestLargest(t *testing.T) {
 	}
 	assert.Contains(t, err.Error(), "4194304", "the limit is not named")
 	bare := bareProfiles(t, s, table)
-	harness.Check(t, bare.Insert(t.Context(), withText(3, 3<<20))) // 3 MiB
+	assert.Check(t, bare.Insert(t.Context(), withText(3, 3<<20))) // 3 MiB
 	least, most := 3<<20, 4<<20
 	for most-least > 1 {
 		requests.Reset()
@@ -92,7 +92,7 @@ func TestLargest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	harness.Check(t, bare.Insert(t.Context(), withText(4, least)))
+	assert.Check(t, bare.Insert(t.Context(), withText(4, least)))
 	requests.Reset()
 	if err := bare.Insert(t.Context(), withText(5, most)); !errors.Is(err, tables.ErrTooLarge) || requests.Count() != 0 {
 		t.Fatalf("%v after %d requests", err, requests.Count())
@@ -104,7 +104,7 @@ func TestLargest(t *testing.T) {
 func TestFirstRow(t *testing.T) {
 	s, requests := harness.CountedService(storagetest.Open(t))
 	p, _ := open(t, s)
-	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 5_000)), p.profiles.Insert(t.Context(), withNumbers(2, 20)))
+	assert.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 5_000)), p.profiles.Insert(t.Context(), withNumbers(2, 20)))
 	query := p.profiles.Query().Partition("red")
 	_, err := query.Where(tables.Eq("Answer00007", 7)).Page(t.Context(), "")
 	assert.ErrorIs(t, err, tables.ErrInvalid, "a condition on a property that may be in a further row")
@@ -120,7 +120,7 @@ func TestFirstRow(t *testing.T) {
 		{nil, tables.Eq("Email", "p2@contoso.com"), 1},
 	} {
 		requests.Reset()
-		got := harness.Must[*profile](t)(query.Select(c.selected...).Where(c.condition).First(t.Context()))
+		got := assert.Must[*profile](t)(query.Select(c.selected...).Where(c.condition).First(t.Context()))
 		assert.Equal(t, requests.Reset(), c.requests, "%q: requests", c.selected)
 		if c.selected == nil {
 			same(t, got, withNumbers(got.ID, map[int]int{1: 5_000, 2: 20}[got.ID]))
@@ -139,14 +139,14 @@ func TestFirstRow(t *testing.T) {
 func TestMergeTouchesFewRows(t *testing.T) {
 	s, requests := harness.CountedService(storagetest.Open(t))
 	p, _ := open(t, s)
-	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 25_000)))
-	before := harness.Must[map[string]string](t)(versions(t.Context(), p))
-	v := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
+	assert.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 25_000)))
+	before := assert.Must[map[string]string](t)(versions(t.Context(), p))
+	v := assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	v.More["Answer12345"] = tables.Int32(-1)
 	requests.Reset()
-	harness.Check(t, p.profiles.Merge(t.Context(), v, "Answer12345"))
+	assert.Check(t, p.profiles.Merge(t.Context(), v, "Answer12345"))
 	assert.Equal(t, requests.Reset(), 3, "the merge: requests")
-	after := harness.Must[map[string]string](t)(versions(t.Context(), p))
+	after := assert.Must[map[string]string](t)(versions(t.Context(), p))
 	changed := 0
 	for key, etag := range after {
 		if before[key] != etag {
@@ -156,19 +156,19 @@ func TestMergeTouchesFewRows(t *testing.T) {
 	if changed != 4 { // first row and one further, each with its copy
 		t.Errorf("%d of %d rows were written", changed, len(after))
 	}
-	got := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
+	got := assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	same(t, got, v)
-	harness.Check(t, p.profiles.Replace(t.Context(), v))
+	assert.Check(t, p.profiles.Replace(t.Context(), v))
 }
 
 // TestLimitsOfThePage holds the largest values that fit and the first that do not, and requires that the page states exactly them. A
 // transaction names the address of each row, so the numbers are those of the table that the page names; nothing is sent.
 func TestLimitsOfThePage(t *testing.T) {
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(
 		"DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=a2V5;EndpointSuffix=core.windows.net", nil))
 	byEmail := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	repository := func(attached ...patterns.Pattern[profile]) *patterns.Repository[profile] {
-		return harness.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account.Table("Profiles"), schema, attached...))
+		return assert.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account.Table("Profiles"), schema, attached...))
 	}
 	wide := &widentities.Options{FirstRow: []string{"Team", "ID", "Email"}}
 	bare, indexed := repository(widentities.New[profile](wide)), repository(widentities.New[profile](wide), byEmail)
@@ -195,7 +195,7 @@ func TestLimitsOfThePage(t *testing.T) {
 		}
 		return p
 	}
-	page := string(harness.Must[[]byte](t)(os.ReadFile("../docs/reference/widentities.md")))
+	page := string(assert.Must[[]byte](t)(os.ReadFile("../docs/reference/widentities.md")))
 	for _, c := range []struct {
 		largest int
 		stated  string

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -57,10 +58,10 @@ func replaceBy(next *profile) func(context.Context, *process, *profile) error {
 
 func sweptWorld(t testing.TB, s *storagetest.Service, before, after *profile, operate func(context.Context, *process, *profile) error) storagetest.World {
 	own, table := open(t, s)
-	harness.Check(t, own.profiles.Insert(t.Context(), withNumbers(2, 300)))
+	assert.Check(t, own.profiles.Insert(t.Context(), withNumbers(2, 300)))
 	if before != nil {
 		fresh := *before
-		harness.Check(t, own.profiles.Insert(t.Context(), &fresh))
+		assert.Check(t, own.profiles.Insert(t.Context(), &fresh))
 	}
 	var mu sync.Mutex
 	surely := false

@@ -53,11 +53,11 @@ func TestNoTornRead(t *testing.T) {
 		reads = 20_000
 	}
 	if given := os.Getenv("TORN_READS"); given != "" {
-		harness.Check(t, assert.Err(fmt.Sscan(given, &reads)))
+		assert.Check(t, assert.Err(fmt.Sscan(given, &reads)))
 	}
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
-	harness.Check(t, p.profiles.Insert(t.Context(), numbered(0)))
+	assert.Check(t, p.profiles.Insert(t.Context(), numbered(0)))
 	s.SetChaos(storagetest.Chaos{EmptyPages: 0.1})
 	narrow := s.WithTransport(func(inner policy.Transporter) policy.Transporter { return onePerPage{inner} })
 	var done, seen, refused atomic.Int64
@@ -97,10 +97,10 @@ func TestNoTornRead(t *testing.T) {
 		for done.Load() < before+2 && !t.Failed() {
 			time.Sleep(50 * time.Microsecond) // a writer without pause leaves readers nothing but refusals
 		}
-		v := harness.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
+		v := assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 		writes++
 		v.More = numbered(writes).More
-		harness.Check(t, p.profiles.Replace(t.Context(), v))
+		assert.Check(t, p.profiles.Replace(t.Context(), v))
 	}
 	running.Wait()
 	t.Logf("%d reads, %d writes, %d new versions seen, %d reads refused", reads, writes, seen.Load(), refused.Load())

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -59,8 +60,8 @@ type shopProcess struct {
 func newShop(t testing.TB, s *storagetest.Service) (*shop, *shopProcess) {
 	t.Helper()
 	x := &shop{current: s.TableName(t), archive: s.TableName(t), queue: s.QueueName(t)}
-	p := harness.Must[*shopProcess](t)(x.start(s))
-	harness.Check(t, p.orders.Table().Create(t.Context()), p.archivedOrders.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	p := assert.Must[*shopProcess](t)(x.start(s))
+	assert.Check(t, p.orders.Table().Create(t.Context()), p.archivedOrders.Table().Create(t.Context()), p.queue.Create(t.Context()))
 	return x, p
 }
 
@@ -203,16 +204,16 @@ func TestMoverMovesAlong(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	x, _ := newShop(t, s)
 	counted, counter := counting(s)
-	p := harness.Must[*shopProcess](t)(x.start(counted))
-	o := harness.Must[*order](t)(p.place(ctx, "1", "bolt", "nut"))
-	empty := harness.Must[*order](t)(p.place(ctx, "10"))
-	harness.Must[*order](t)(p.place(ctx, "2", "screw"))
+	p := assert.Must[*shopProcess](t)(x.start(counted))
+	o := assert.Must[*order](t)(p.place(ctx, "1", "bolt", "nut"))
+	empty := assert.Must[*order](t)(p.place(ctx, "10"))
+	assert.Must[*order](t)(p.place(ctx, "2", "screw"))
 	counter.Reset()
-	harness.Check(t, p.mover.Move(ctx, o), p.work(ctx))
+	assert.Check(t, p.mover.Move(ctx, o), p.work(ctx))
 	if n := counter.Count(); n != 1+8+emptyPolls { // one more than without lines: to read them
 		t.Errorf("%d requests: %v", n, counter.Kinds())
 	}
-	harness.Check(t, p.mover.Move(ctx, empty), p.work(ctx))
+	assert.Check(t, p.mover.Move(ctx, empty), p.work(ctx))
 	wantEnds(t, p, "1", "|order bolt nut")
 	wantEnds(t, p, "10", "|order ")
 	wantEnds(t, p, "2", "order screw|")
@@ -222,7 +223,7 @@ func TestMoverMovesAlong(t *testing.T) {
 func TestMoverAlongRefuses(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	_, p := newShop(t, s)
-	elsewhere := harness.Must[*patterns.Repository[line]](t)(patterns.NewRepository(p.queue.Account().Table("Elsewhere"), patterns.Schema[line]{Key: p.lines.KeyOf, Rows: compoundkey.Starting("line")}))
+	elsewhere := assert.Must[*patterns.Repository[line]](t)(patterns.NewRepository(p.queue.Account().Table("Elsewhere"), patterns.Schema[line]{Key: p.lines.KeyOf, Rows: compoundkey.Starting("line")}))
 	for want, part := range map[string]archive.Part[order]{
 		"is nil; use Along":           nil,
 		"a nil repository":            archive.Along(p.lines, linesOf, nil, nil),
@@ -235,12 +236,12 @@ func TestMoverAlongRefuses(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	long := harness.Must[*order](t)(p.place(ctx, "1"))
+	long := assert.Must[*order](t)(p.place(ctx, "1"))
 	for i := range 99 {
-		harness.Check(t, p.lines.Insert(ctx, &line{Tenant: "contoso", Order: "1", Number: i, Product: fmt.Sprint(i)}))
+		assert.Check(t, p.lines.Insert(ctx, &line{Tenant: "contoso", Order: "1", Number: i, Product: fmt.Sprint(i)}))
 	}
-	harness.Check(t, p.mover.Move(ctx, long), p.work(ctx))
-	entries := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
+	assert.Check(t, p.mover.Move(ctx, long), p.work(ctx))
+	entries := assert.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
 	if len(entries) != 1 || !strings.Contains(entries[0].Reason, "98 children") {
 		t.Errorf("poisoned is %+v", entries)
 	}
@@ -299,8 +300,8 @@ func TestSweepMoverAlong(t *testing.T) {
 
 func sweptShop(t testing.TB, s *storagetest.Service, come shopUser, ends []string) storagetest.World {
 	x, plain := newShop(t, s)
-	o := harness.Must[*order](t)(plain.place(t.Context(), "1", "bolt", "nut"))
-	harness.Check(t, plain.mover.Move(t.Context(), o))
+	o := assert.Must[*order](t)(plain.place(t.Context(), "1", "bolt", "nut"))
+	assert.Check(t, plain.mover.Move(t.Context(), o))
 	var once sync.Once
 	came, missed := false, false
 	between := func() {
@@ -357,11 +358,11 @@ func TestWalkMoverAlong(t *testing.T) {
 		}
 		stage := func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 			x, plain := newShop(t, s)
-			o := harness.Must[*order](t)(plain.place(t.Context(), "1", "bolt", "nut"))
-			harness.Check(t, plain.mover.Move(t.Context(), o))
+			o := assert.Must[*order](t)(plain.place(t.Context(), "1", "bolt", "nut"))
+			assert.Check(t, plain.mover.Move(t.Context(), o))
 			told := tables.Key{Partition: "user", Row: "told"} // a row that the user writes who was told that the change is made
 			ledger := s.TableName(t)
-			harness.Check(t, plain.queue.Account().Table(ledger).Create(t.Context()))
+			assert.Check(t, plain.queue.Account().Table(ledger).Create(t.Context()))
 			return explore.InterleavingStage{Queues: []string{x.queue},
 				Processes: []explore.Actor{func(ctx context.Context, s *storagetest.Service) error {
 					p, err := x.start(s)
@@ -407,27 +408,27 @@ func TestWalkMoverAlong(t *testing.T) {
 func TestMoverAlongTakenKey(t *testing.T) {
 	ctx := t.Context()
 	_, p := newShop(t, storagetest.Open(t))
-	o := harness.Must[*order](t)(p.place(ctx, "1", "bolt", "nut"))
+	o := assert.Must[*order](t)(p.place(ctx, "1", "bolt", "nut"))
 	alone := &line{Tenant: "contoso", Order: "1", Number: 1, Product: "alone"}
-	harness.Check(t, p.archivedLines.Insert(ctx, alone), p.mover.Move(ctx, o), p.work(ctx))
-	entries := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
+	assert.Check(t, p.archivedLines.Insert(ctx, alone), p.mover.Move(ctx, o), p.work(ctx))
+	entries := assert.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
 	if len(entries) != 1 || !strings.Contains(entries[0].Reason, "a child's key is taken") {
 		t.Fatalf("poisoned is %+v", entries)
 	}
-	harness.Check(t, p.archivedLines.Delete(ctx, alone))
-	harness.Must[int](t)(p.queue.Poison().Requeue(ctx, nil))
-	harness.Check(t, p.work(ctx))
+	assert.Check(t, p.archivedLines.Delete(ctx, alone))
+	assert.Must[int](t)(p.queue.Poison().Requeue(ctx, nil))
+	assert.Check(t, p.work(ctx))
 	wantEnds(t, p, "1", "|order bolt nut")
 }
 
 // TestAlongRekeysOnce: a move calls the function that changes the keys once for each child.
 func TestAlongRekeysOnce(t *testing.T) {
 	_, p := newShop(t, storagetest.Simulator(t, nil))
-	o := harness.Must[*order](t)(p.place(t.Context(), "7", "pen", "ink", "paper"))
-	harness.Check(t, p.mover.Move(t.Context(), o))
+	o := assert.Must[*order](t)(p.place(t.Context(), "7", "pen", "ink", "paper"))
+	assert.Check(t, p.mover.Move(t.Context(), o))
 	p.rekeyed.Store(0) // Move itself may look at the keys
-	harness.Check(t, p.work(t.Context()))
-	if ends := harness.Must[string](t)(p.ends(t.Context(), "7")); ends != "|order pen ink paper" || p.rekeyed.Load() != 3 {
+	assert.Check(t, p.work(t.Context()))
+	if ends := assert.Must[string](t)(p.ends(t.Context(), "7")); ends != "|order pen ink paper" || p.rekeyed.Load() != 3 {
 		t.Errorf("%q; 3 lines were given to rekey %d times", ends, p.rekeyed.Load())
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -68,17 +68,17 @@ func withoutMeta(e *everything) everything {
 
 func newContainer(t testing.TB, s *storagetest.Service) *container.Client {
 	t.Helper()
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	c := blobstorage.Container(account, s.ContainerName(t))
 	_, err := c.Create(t.Context(), nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return c
 }
 
 func putText(t testing.TB, c *container.Client, name, text string) {
 	t.Helper()
 	_, err := c.NewBlockBlobClient(name).Upload(t.Context(), streaming.NopCloser(strings.NewReader(text)), nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 }
 
 // archiveSample moves an entity into a blob.
@@ -86,12 +86,12 @@ func archiveSample(t testing.TB, s *storagetest.Service, c *container.Client, e 
 	t.Helper()
 	q := newQueue(t, s, nil)
 	table := q.Account().Table(s.TableName(t))
-	harness.Check(t, table.Create(t.Context()))
-	repo := harness.Must[*patterns.Repository[everything]](t)(patterns.NewRepository(table, patterns.Schema[everything]{
+	assert.Check(t, table.Create(t.Context()))
+	repo := assert.Must[*patterns.Repository[everything]](t)(patterns.NewRepository(table, patterns.Schema[everything]{
 		Key: func(e *everything) tables.Key { return tables.Key{Partition: e.PartitionKey, Row: e.RowKey} }}))
-	mover := harness.Must[*archive.Mover[everything]](t)(archive.New(q, "m", repo, archive.ToContainer(c, func(*everything) string { return "a" }), nil))
-	harness.Check(t, repo.Insert(t.Context(), e))
-	harness.Check(t, mover.Move(t.Context(), e))
+	mover := assert.Must[*archive.Mover[everything]](t)(archive.New(q, "m", repo, archive.ToContainer(c, func(*everything) string { return "a" }), nil))
+	assert.Check(t, repo.Insert(t.Context(), e))
+	assert.Check(t, mover.Move(t.Context(), e))
 	if stats := drain(t, q); stats.Handled != 1 || stats.Failed != 0 {
 		t.Fatalf("%+v", stats)
 	}
@@ -102,21 +102,21 @@ func TestArchivedFormat(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	c := newContainer(t, s)
 	archiveSample(t, s, c, sample())
-	got := harness.Must[*everything](t)(archive.Read[everything](ctx, c, "a"))
+	got := assert.Must[*everything](t)(archive.Read[everything](ctx, c, "a"))
 	if !reflect.DeepEqual(withoutMeta(got), withoutMeta(sample())) {
 		t.Errorf("read %+v, moved %+v", got, sample())
 	}
 	if got.Incarnation() != "" || got.ETag != "" {
 		t.Errorf("Meta %+v", got.Meta)
 	}
-	bag := harness.Must[*tables.Entity](t)(archive.Read[tables.Entity](ctx, c, "a"))
+	bag := assert.Must[*tables.Entity](t)(archive.Read[tables.Entity](ctx, c, "a"))
 	if v, _ := bag.Get("Large").Int(); bag.Key.Partition != "O'Brien & co" || v != math.MaxInt64 || bag.Get("Large").Type() != tables.TypeInt64 {
 		t.Errorf("%+v", bag)
 	}
 	blob, err := c.NewBlobClient("a").DownloadStream(ctx, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	defer blob.Body.Close()
-	text := string(harness.Must[[]byte](t)(io.ReadAll(blob.Body)))
+	text := string(assert.Must[[]byte](t)(io.ReadAll(blob.Body)))
 	later, half := `"Later@odata.type":"Edm.Int64","Later":"1152921504606846976"`, `"Half@odata.type":"Edm.Double","Half":0.5`
 	if text != strings.Replace(sampleJSON, "REST", later+","+half, 1) && text != strings.Replace(sampleJSON, "REST", half+","+later, 1) {
 		t.Errorf("stored as %s", text)
@@ -131,7 +131,7 @@ func TestReadArchived(t *testing.T) {
 	ctx := t.Context()
 	c := newContainer(t, storagetest.Open(t))
 	putText(t, c, "sorted", `{"properties":{"Large":"7","Large@odata.type":"Edm.Int64","Small":8},"row":"r","partition":"p","v":1,"later":{}}`)
-	got := harness.Must[*everything](t)(archive.Read[everything](ctx, c, "sorted"))
+	got := assert.Must[*everything](t)(archive.Read[everything](ctx, c, "sorted"))
 	if got.Large != 7 || got.Small != 8 || got.PartitionKey != "p" || got.RowKey != "r" {
 		t.Errorf("%+v", got)
 	}
@@ -140,7 +140,7 @@ func TestReadArchived(t *testing.T) {
 		*Keys
 		Small int32
 	}
-	if got := harness.Must[*nested](t)(archive.Read[nested](ctx, c, "sorted")); got.PartitionKey != "p" || got.Row != "r" {
+	if got := assert.Must[*nested](t)(archive.Read[nested](ctx, c, "sorted")); got.PartitionKey != "p" || got.Row != "r" {
 		t.Errorf("%+v", got)
 	}
 	for text, reason := range map[string]string{
@@ -184,28 +184,28 @@ func TestMoverBlobNames(t *testing.T) {
 	s := storagetest.Open(t)
 	o := newOffice(t, s, office{toBlobs: true})
 	ctx, p, c := t.Context(), o.open(t, s), june()
-	harness.Check(t, p.current.Insert(ctx, c))
+	assert.Check(t, p.current.Insert(ctx, c))
 	mover := func(name func(*clerk) string) *archive.Mover[clerk] {
 		p := o.open(t, s)
-		return harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current, archive.ToContainer(blobstorage.Container(p.queue.Account(), o.container), name), nil))
+		return assert.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current, archive.ToContainer(blobstorage.Container(p.queue.Account(), o.container), name), nil))
 	}
 	for reason, name := range map[string]string{"it is empty": "", "1025": strings.Repeat("é", 1025), "1026": strings.Repeat("😊", 513), "255 segments": strings.Repeat("a/", 254) + "a"} {
 		if err := mover(func(*clerk) string { return name }).Move(ctx, c); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%v, want %q", err, reason)
 		}
 	}
-	changing := harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current,
+	changing := assert.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "names", p.current,
 		archive.ToContainer(blobstorage.Container(p.queue.Account(), o.container), func(c *clerk) string { return "clerks/" + c.Note }), nil))
-	harness.Check(t, changing.Move(ctx, c))
+	assert.Check(t, changing.Move(ctx, c))
 	_, err := p.current.Update(ctx, clerkKey(c), rewrite("promoted"))
-	harness.Check(t, err)
+	assert.Check(t, err)
 	if _, err := p.work(ctx, 1); err != nil {
 		t.Error(err)
 	}
 	if e := entries(t, p.queue); len(e) != 1 || !strings.Contains(e[0].Reason, "derive it only from the key and from properties that never change") {
 		t.Errorf("%+v", e)
 	}
-	if found := harness.Must[places](t)(p.find(ctx, c)); found.current == nil {
+	if found := assert.Must[places](t)(p.find(ctx, c)); found.current == nil {
 		t.Errorf("%v", found)
 	}
 }
@@ -219,15 +219,15 @@ func TestMoverForeignContainer(t *testing.T) {
 		for _, retries := range []int32{0, 3} {
 			faulty, _ := s.Faulty(storagetest.On(storagetest.PutBlob, storagetest.Once(storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault { return fault }))))
 			options := faulty.WithRetries(retries).ClientOptions
-			credential := harness.Must[*container.SharedKeyCredential](t)(container.NewSharedKeyCredential(s.AccountName, s.AccountKey))
-			client := harness.Must[*container.Client](t)(container.NewClientWithSharedKeyCredential(s.BlobEndpoint+"/"+o.container, credential,
+			credential := assert.Must[*container.SharedKeyCredential](t)(container.NewSharedKeyCredential(s.AccountName, s.AccountKey))
+			client := assert.Must[*container.Client](t)(container.NewClientWithSharedKeyCredential(s.BlobEndpoint+"/"+o.container, credential,
 				&container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: options.Transport, Retry: options.Retry}}))
-			queue := harness.Must[*eventual.Queue](t)(openQueue(s, o.queue, nil))
-			mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(queue, "foreign", p.current, archive.ToContainer(client, clerkBlob), nil))
+			queue := assert.Must[*eventual.Queue](t)(openQueue(s, o.queue, nil))
+			mover := assert.Must[*archive.Mover[clerk]](t)(archive.New(queue, "foreign", p.current, archive.ToContainer(client, clerkBlob), nil))
 			c := &clerk{Department: "Sales", ID: 10*i + int(retries), Email: "x", Life: "first", Note: "hired"}
 			c.Email = clerkBlob(c)
-			harness.Check(t, p.current.Insert(ctx, c))
-			harness.Check(t, mover.Move(ctx, c))
+			assert.Check(t, p.current.Insert(ctx, c))
+			assert.Check(t, mover.Move(ctx, c))
 			for range 2 {
 				drain(t, queue)
 				s.Wait(2 * time.Minute)

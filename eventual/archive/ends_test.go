@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -84,10 +85,10 @@ func bothEnds(t *testing.T, o office, users []user, at int, mode string) error {
 	p := newOffice(t, s, o)
 	ctx, plain, c := t.Context(), p.open(t, s), june()
 	if o.replaces {
-		harness.Check(t, plain.occupy(ctx))
+		assert.Check(t, plain.occupy(ctx))
 	}
-	harness.Check(t, plain.current.Insert(ctx, c))
-	harness.Check(t, plain.mover.Move(ctx, c))
+	assert.Check(t, plain.current.Insert(ctx, c))
+	assert.Check(t, plain.mover.Move(ctx, c))
 	var once sync.Once
 	come := func() {
 		once.Do(func() {
@@ -111,7 +112,7 @@ func bothEnds(t *testing.T, o office, users []user, at int, mode string) error {
 			return err
 		}
 	}
-	if n := harness.Must[int](t)(plain.queue.Length(ctx)); n != 0 {
+	if n := assert.Must[int](t)(plain.queue.Length(ctx)); n != 0 {
 		return fmt.Errorf("%d messages are left", n)
 	}
 	return plain.promised(ctx, users)

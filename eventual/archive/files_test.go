@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -35,23 +36,23 @@ func TestToFiles(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
-			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-			store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "files", nil))
-			employees := harness.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}))
+			account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "files", nil))
+			employees := assert.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}))
 			files := &shelf{files: map[string]shelved{}}
 			files.meet = c.meet(files)
-			mover := harness.Must[*archive.Mover[Employee]](t)(archive.New(eventual.Intents(store), "m", employees, archive.ToFiles(files, func(e *Employee) string { return e.Name }), nil))
-			harness.Check(t, store.Create(t.Context()))
+			mover := assert.Must[*archive.Mover[Employee]](t)(archive.New(eventual.Intents(store), "m", employees, archive.ToFiles(files, func(e *Employee) string { return e.Name }), nil))
+			assert.Check(t, store.Create(t.Context()))
 			if c.foreign {
 				files.files["June"] = shelved{archive.File{Content: []byte("mine")}, "v0"}
 			}
 			june := &Employee{Department: "Sales", ID: 223, Name: "June"}
-			harness.Check(t, employees.Insert(t.Context(), june), mover.Move(t.Context(), june))
+			assert.Check(t, employees.Insert(t.Context(), june), mover.Move(t.Context(), june))
 			if c.foreign {
-				harness.Check(t, harness.PoisonAll(t.Context(), s, eventual.Intents(store)))
+				assert.Check(t, harness.PoisonAll(t.Context(), s, eventual.Intents(store)))
 			}
 			for range 3 {
-				harness.Check(t, harness.DrainNow(t.Context(), eventual.Intents(store)))
+				assert.Check(t, harness.DrainNow(t.Context(), eventual.Intents(store)))
 				s.Wait(2 * time.Minute)
 			}
 			_, err := employees.Get(t.Context(), employeeKey(june))
@@ -59,7 +60,7 @@ func TestToFiles(t *testing.T) {
 				if err != nil || string(files.files["June"].Content) != "mine" {
 					t.Errorf("%s: %v, and the file is %s", c.name, err, files.files["June"].Content)
 				}
-				entries := harness.Must[[]eventual.PoisonMessage](t)(eventual.Intents(store).Poison().Peek(t.Context(), 2))
+				entries := assert.Must[[]eventual.PoisonMessage](t)(eventual.Intents(store).Poison().Peek(t.Context(), 2))
 				if len(entries) != 1 {
 					t.Errorf("%+v", entries)
 				}
@@ -69,14 +70,14 @@ func TestToFiles(t *testing.T) {
 			if !errors.Is(err, tables.ErrNotFound) || decodeErr != nil || filed.Name != "June" {
 				t.Errorf("%s: %v, %v, %+v", c.name, err, decodeErr, filed)
 			}
-			if n := harness.Must[int](t)(eventual.Intents(store).Length(t.Context())); n != 0 {
+			if n := assert.Must[int](t)(eventual.Intents(store).Length(t.Context())); n != 0 {
 				t.Errorf("%s: %d messages are left", c.name, n)
 			}
 		})
 	}
 	var none *shelf
-	employees := harness.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(harness.ExampleTable("NoFiles"), patterns.Schema[Employee]{Key: employeeKey}))
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(employees.Table().Account(), "nofiles", nil))
+	employees := assert.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(harness.ExampleTable("NoFiles"), patterns.Schema[Employee]{Key: employeeKey}))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(employees.Table().Account(), "nofiles", nil))
 	for _, files := range []archive.Files{nil, none} {
 		if _, err := archive.New(queue, "m", employees, archive.ToFiles(files, func(e *Employee) string { return e.Name }), nil); err == nil || !strings.Contains(err.Error(), "Files are nil") {
 			t.Error(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -35,8 +36,8 @@ func openQueue(s *storagetest.Service, name string, o *eventual.QueueOptions) (*
 func newQueue(t testing.TB, s *storagetest.Service, o *eventual.QueueOptions) *eventual.Queue {
 	t.Helper()
 	name := s.QueueName(t)
-	q := harness.Must[*eventual.Queue](t)(openQueue(s, "q"+name[len(name)-16:], o)) // with room for what is added to it
-	harness.Check(t, q.Create(t.Context()))
+	q := assert.Must[*eventual.Queue](t)(openQueue(s, "q"+name[len(name)-16:], o)) // with room for what is added to it
+	assert.Check(t, q.Create(t.Context()))
 	t.Cleanup(func() {
 		if err := q.Drop(context.Background()); err != nil && !errors.Is(err, tables.ErrMissingResource) {
 			t.Error(err)
@@ -51,15 +52,15 @@ func atOnce(int) time.Duration { return 0 }
 // drain has a worker that retries at once handle what is visible, and returns what it did.
 func drain(t testing.TB, q *eventual.Queue) eventual.WorkerStats {
 	t.Helper()
-	w := harness.Must[*eventual.Worker](t)(eventual.NewWorker(q, nil, &eventual.WorkerOptions{RetryDelay: atOnce}))
-	harness.Must[int](t)(w.Drain(t.Context()))
+	w := assert.Must[*eventual.Worker](t)(eventual.NewWorker(q, nil, &eventual.WorkerOptions{RetryDelay: atOnce}))
+	assert.Must[int](t)(w.Drain(t.Context()))
 	return w.Stats()
 }
 
 // entries are all entries of the poison queue, of which there are at most 32.
 func entries(t testing.TB, q *eventual.Queue) []eventual.PoisonMessage {
 	t.Helper()
-	return harness.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 32))
+	return assert.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 32))
 }
 
 // wantKind fails unless err is a tables.Error of that kind.
@@ -120,14 +121,14 @@ const moverVisibility = 10 * time.Second
 func newOffice(t testing.TB, s *storagetest.Service, o office) *office {
 	t.Helper()
 	o.current, o.archive, o.outside, o.queue, o.container, o.ledger = s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t), s.TableName(t)
-	p := harness.Must[*officer](t)(o.start(s))
-	harness.Check(t, p.current.Table().Create(t.Context()))
-	harness.Check(t, p.archive.Table().Create(t.Context()))
-	harness.Check(t, p.queue.Account().Table(o.outside).Create(t.Context()))
-	harness.Check(t, p.ledger.Create(t.Context()))
-	harness.Check(t, p.queue.Create(t.Context()))
+	p := assert.Must[*officer](t)(o.start(s))
+	assert.Check(t, p.current.Table().Create(t.Context()))
+	assert.Check(t, p.archive.Table().Create(t.Context()))
+	assert.Check(t, p.queue.Account().Table(o.outside).Create(t.Context()))
+	assert.Check(t, p.ledger.Create(t.Context()))
+	assert.Check(t, p.queue.Create(t.Context()))
 	_, err := blobstorage.Container(p.queue.Account(), o.container).Create(t.Context(), nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	return &o
 }
 
@@ -176,7 +177,7 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 // open starts a process, or ends the test.
 func (o *office) open(t testing.TB, s *storagetest.Service) *officer {
 	t.Helper()
-	return harness.Must[*officer](t)(o.start(s))
+	return assert.Must[*officer](t)(o.start(s))
 }
 
 // work handles what is visible, one message after the other, so that a schedule's calls come in a fixed order. Failures are

@@ -16,7 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -26,8 +26,8 @@ import (
 func (p *officer) forgeMove(t testing.TB, key tables.Key, incarnation string, to ...string) {
 	t.Helper()
 	body := map[string]any{"partition": key.Partition, "row": key.Row, "incarnation": incarnation, "to": to}
-	text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.move.archive-clerks", "sent": time.Now(), "body": body}))
-	harness.Check(t, second(eventual.QueueService(p.queue.Account()).NewQueueClient(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)))
+	text := assert.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.move.archive-clerks", "sent": time.Now(), "body": body}))
+	assert.Check(t, second(eventual.QueueService(p.queue.Account()).NewQueueClient(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)))
 }
 
 // everything is what both tables and the container hold, by key and ETag, and by name and ETag.
@@ -36,13 +36,13 @@ func (p *officer) everything(t testing.TB) map[string]string {
 	all := map[string]string{}
 	for _, table := range []string{p.office.current, p.office.archive} {
 		for e, err := range p.queue.Account().Table(table).Entities().Query().AllowTableScan().All(t.Context()) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			all[table+" "+e.Key.Partition+" "+e.Key.Row] = string(e.ETag)
 		}
 	}
 	for pager := blobstorage.Container(p.queue.Account(), p.container).NewListBlobsFlatPager(nil); pager.More(); {
 		page, err := pager.NextPage(t.Context())
-		harness.Check(t, err)
+		assert.Check(t, err)
 		for _, b := range page.Segment.BlobItems {
 			all[*b.Name] = string(*b.Properties.ETag)
 		}
@@ -54,7 +54,7 @@ func (p *officer) everything(t testing.TB) map[string]string {
 func drainForged(t testing.TB, s *storagetest.Service, p *officer) {
 	t.Helper()
 	for range 3 {
-		harness.Must[any](t)(p.work(context.WithoutCancel(t.Context()), 2))
+		assert.Must[any](t)(p.work(context.WithoutCancel(t.Context()), 2))
 		s.Wait(2 * moverVisibility)
 	}
 }
@@ -68,10 +68,10 @@ func TestForgedMove(t *testing.T) {
 			office := newOffice(t, s, o)
 			p, ctx := office.open(t, s), t.Context()
 			own, moved := june(), &clerk{Department: "Sales", ID: 7, Email: "moved@contoso.com", Life: "first", Note: "moved"}
-			harness.Check(t, p.current.Insert(ctx, own))
-			harness.Check(t, p.current.Insert(ctx, moved))
+			assert.Check(t, p.current.Insert(ctx, own))
+			assert.Check(t, p.current.Insert(ctx, moved))
 			gone := clerkKey(moved)
-			harness.Check(t, p.mover.Move(ctx, moved))
+			assert.Check(t, p.mover.Move(ctx, moved))
 			drainMoves(t, p)
 			incarnation := own.Incarnation()
 			putText(t, blobstorage.Container(p.queue.Account(), p.container), "backup/2026", "a backup")
@@ -123,11 +123,11 @@ func TestForgedMoverRows(t *testing.T) {
 			p, ctx := office.open(t, s), t.Context()
 			victim, waiting := &clerk{Department: "Works", ID: 1, Email: "victim@contoso.com", Life: "first", Note: "hired"}, june()
 			archived := &clerk{Department: "Works", ID: 2, Email: "archived@contoso.com", Life: "first", Note: "archived"}
-			harness.Check(t, p.current.Insert(ctx, victim))
-			harness.Check(t, p.current.Insert(ctx, archived))
-			harness.Check(t, p.mover.Move(ctx, archived))
+			assert.Check(t, p.current.Insert(ctx, victim))
+			assert.Check(t, p.current.Insert(ctx, archived))
+			assert.Check(t, p.mover.Move(ctx, archived))
 			drainMoves(t, p)
-			harness.Check(t, p.current.Insert(ctx, waiting))
+			assert.Check(t, p.current.Insert(ctx, waiting))
 			before := p.everything(t)
 			to := []string{clerkBlob(waiting)}
 			if !o.toBlobs {
@@ -144,10 +144,10 @@ func TestForgedMoverRows(t *testing.T) {
 					}
 					row.Set("Version", tables.Int32(1))
 					row.Set("Round", tables.Int32(2))
-					harness.Check(t, p.queue.Account().Table(table).Entities().Insert(ctx, row))
+					assert.Check(t, p.queue.Account().Table(table).Entities().Insert(ctx, row))
 				}
 			}
-			harness.Check(t, p.mover.Move(ctx, waiting))
+			assert.Check(t, p.mover.Move(ctx, waiting))
 			drainForged(t, s, p)
 			after := p.everything(t)
 			for at, etag := range before {
@@ -173,20 +173,20 @@ func TestForgedDestination(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, ctx := storagetest.Simulator(t, nil), t.Context()
 			p := newOffice(t, s, office{}).open(t, s)
-			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(p.queue.Account(), p.queue.Name(), nil)) // without the mover of p
-			current := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.queue.Account().Table(p.office.current), patterns.Schema[clerk]{Key: clerkKey, MayName: mayName}))
-			mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(queue, "archive-clerks", current, archive.ToRepository(p.archive, func(c *clerk) { c.Department = c.Note }), &archive.Options{Replace: true}))
+			queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(p.queue.Account(), p.queue.Name(), nil)) // without the mover of p
+			current := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.queue.Account().Table(p.office.current), patterns.Schema[clerk]{Key: clerkKey, MayName: mayName}))
+			mover := assert.Must[*archive.Mover[clerk]](t)(archive.New(queue, "archive-clerks", current, archive.ToRepository(p.archive, func(c *clerk) { c.Department = c.Note }), &archive.Options{Replace: true}))
 			victim := &clerk{Department: "Works", ID: 1, Email: "victim@contoso.com", Note: "Works"}
-			harness.Check(t, p.archive.Insert(ctx, victim))
+			assert.Check(t, p.archive.Insert(ctx, victim))
 			forged := &clerk{Department: "Attacker", ID: 1, Note: "Attacker"}
-			harness.Check(t, current.Insert(ctx, forged))
+			assert.Check(t, current.Insert(ctx, forged))
 			p.forgeMove(t, clerkKey(forged), forged.Incarnation(), "Works", clerkKey(victim).Row)
 			_, err := current.Update(ctx, clerkKey(forged), func(c *clerk) error { c.Note = "Works"; return nil })
-			harness.Check(t, err)
-			moveErr := mover.Move(ctx, harness.Must[*clerk](t)(current.Get(ctx, clerkKey(forged))))
-			worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
-			harness.Must[int](t)(worker.Drain(ctx))
-			now := harness.Must[*clerk](t)(p.archive.Get(ctx, clerkKey(victim)))
+			assert.Check(t, err)
+			moveErr := mover.Move(ctx, assert.Must[*clerk](t)(current.Get(ctx, clerkKey(forged))))
+			worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+			assert.Must[int](t)(worker.Drain(ctx))
+			now := assert.Must[*clerk](t)(p.archive.Get(ctx, clerkKey(victim)))
 			if kept := now.ETag == victim.ETag; kept != (mayName != nil) {
 				t.Errorf("the victim's copy is %+v", now)
 			}

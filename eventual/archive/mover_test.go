@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -44,20 +44,20 @@ func counting(s *storagetest.Service) (*storagetest.Service, *storagetest.Reques
 // drainMoves has a process handle what is visible, and returns the worker's counters.
 func drainMoves(t testing.TB, p *officer) eventual.WorkerStats {
 	t.Helper()
-	return harness.Must[eventual.WorkerStats](t)(p.work(t.Context(), 5))
+	return assert.Must[eventual.WorkerStats](t)(p.work(t.Context(), 5))
 }
 
 // wantPlaces fails unless a clerk is where it should be, in that state; "" is nowhere.
 func wantPlaces(t testing.TB, p *officer, c *clerk, current, archived string) places {
 	t.Helper()
-	found := harness.Must[places](t)(p.find(t.Context(), c))
+	found := assert.Must[places](t)(p.find(t.Context(), c))
 	for i, at := range []*clerk{found.current, found.archived} {
 		want := []string{current, archived}[i]
 		if (at == nil) != (want == "") || at != nil && at.state() != want {
 			t.Fatalf("%v; want %q and %q", found, current, archived)
 		}
 	}
-	harness.Check(t, p.checkRows(t.Context()))
+	assert.Check(t, p.checkRows(t.Context()))
 	return found
 }
 
@@ -69,9 +69,9 @@ func TestMoverMoves(t *testing.T) {
 	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
 		counted, counter := counting(s)
 		p, c := o.open(t, counted), june()
-		harness.Check(t, p.current.Insert(t.Context(), c))
+		assert.Check(t, p.current.Insert(t.Context(), c))
 		counter.Reset()
-		harness.Check(t, p.mover.Move(t.Context(), c))
+		assert.Check(t, p.mover.Move(t.Context(), c))
 		if n := counter.Reset(); n != 1 {
 			t.Errorf("%d requests to ask", n)
 		}
@@ -96,12 +96,12 @@ func TestMoverAsks(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	counted, counter := counting(s)
 	p := newOffice(t, s, office{}).open(t, counted)
-	harness.Check(t, p.current.Insert(ctx, june()))
+	assert.Check(t, p.current.Insert(ctx, june()))
 	foreign := &clerk{Department: "Sales", ID: 9} // written by another program
-	harness.Check(t, p.current.Table().Entities().Upsert(ctx, &tables.Entity{Key: clerkKey(foreign), Properties: tables.Properties{
+	assert.Check(t, p.current.Table().Entities().Upsert(ctx, &tables.Entity{Key: clerkKey(foreign), Properties: tables.Properties{
 		{Name: "Department", Value: tables.String("Sales")}, {Name: "ID", Value: tables.Int64(9)}, {Name: "Email", Value: tables.String("x")},
 		{Name: "Note", Value: tables.String("foreign")}}}))
-	read := harness.Must[*clerk](t)(p.current.Get(ctx, clerkKey(foreign)))
+	read := assert.Must[*clerk](t)(p.current.Get(ctx, clerkKey(foreign)))
 	counter.Reset()
 	for _, c := range []*clerk{nil, june(), read} {
 		wantKind(t, p.mover.Move(ctx, c), tables.ErrInvalid)
@@ -109,11 +109,11 @@ func TestMoverAsks(t *testing.T) {
 	if n := counter.Count(); n != 0 {
 		t.Errorf("%d requests", n)
 	}
-	harness.Check(t, p.current.Replace(ctx, read))
-	harness.Check(t, p.mover.Move(ctx, read))
+	assert.Check(t, p.current.Replace(ctx, read))
+	assert.Check(t, p.mover.Move(ctx, read))
 	for c, err := range p.current.Query().Partition("Sales").Select("Note").All(ctx) {
-		harness.Check(t, err)
-		harness.Check(t, p.mover.Move(ctx, c)) // the second time for one of them
+		assert.Check(t, err)
+		assert.Check(t, p.mover.Move(ctx, c)) // the second time for one of them
 	}
 	drainMoves(t, p)
 	wantPlaces(t, p, june(), "", "first: hired")
@@ -129,10 +129,10 @@ func TestNewMoverRefuses(t *testing.T) {
 		*Embedded
 		ID string
 	}
-	shared := harness.Must[*patterns.Repository[pointed]](t)(patterns.NewRepository(p.archive.Table(),
+	shared := assert.Must[*patterns.Repository[pointed]](t)(patterns.NewRepository(p.archive.Table(),
 		patterns.Schema[pointed]{Key: func(v *pointed) tables.Key { return tables.Key{Row: v.ID} }}))
-	sealed := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
-	streamed := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, referring{}))
+	sealed := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
+	streamed := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, referring{}))
 	for name, err := range map[string]error{
 		"the queue is nil":                                        second(archive.New[clerk](nil, "m", p.current, to, nil)),
 		"the mover's name is empty":                               second(archive.New(p.queue, "", p.current, to, nil)),
@@ -154,7 +154,7 @@ func TestNewMoverRefuses(t *testing.T) {
 		}
 	}
 	_, err := archive.New(p.queue, "m", p.current, to, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 }
 
 // Embedded holds a Meta.
@@ -224,8 +224,8 @@ func TestMoverConcurrentWriters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
 				ctx, plain, c := t.Context(), o.open(t, s), june()
-				harness.Check(t, plain.current.Insert(ctx, c))
-				harness.Check(t, plain.mover.Move(ctx, c))
+				assert.Check(t, plain.current.Insert(ctx, c))
+				assert.Check(t, plain.mover.Move(ctx, c))
 				counted, counter := counting(between(s, o, func() {
 					if err := test.act(ctx, plain, c); err != nil {
 						t.Error(err)
@@ -294,12 +294,12 @@ func TestMoverRedelivery(t *testing.T) {
 				ctx := t.Context()
 				counted, counter := counting(s)
 				p, c := o.open(t, counted), june()
-				harness.Check(t, p.current.Insert(ctx, c))
-				harness.Check(t, p.mover.Move(ctx, c))
+				assert.Check(t, p.current.Insert(ctx, c))
+				assert.Check(t, p.mover.Move(ctx, c))
 				drainMoves(t, p)
-				harness.Check(t, test.since(ctx, p, c))
+				assert.Check(t, test.since(ctx, p, c))
 				again := *c
-				harness.Check(t, p.mover.Move(ctx, &again)) // the same message once more
+				assert.Check(t, p.mover.Move(ctx, &again)) // the same message once more
 				counter.Reset()
 				if stats := drainMoves(t, p); stats.Failed != 0 {
 					t.Errorf("%+v", stats)
@@ -331,8 +331,8 @@ func TestMoverCrash(t *testing.T) {
 					s := storagetest.Simulator(t, nil)
 					o := newOffice(t, s, office{})
 					ctx, plain, c := t.Context(), o.open(t, s), june()
-					harness.Check(t, plain.current.Insert(ctx, c))
-					harness.Check(t, plain.mover.Move(ctx, c))
+					assert.Check(t, plain.current.Insert(ctx, c))
+					assert.Check(t, plain.mover.Move(ctx, c))
 					faulty, faults := s.WithRetries(0).Faulty(storagetest.OnIndex(i, storagetest.Always(mode)))
 					dying, cancel := faults.Context(ctx)
 					defer cancel()
@@ -348,7 +348,7 @@ func TestMoverCrash(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					harness.Check(t, o.recover(ctx, s))
+					assert.Check(t, o.recover(ctx, s))
 					wantPlaces(t, plain, c, "", want)
 				})
 			}
@@ -362,8 +362,8 @@ func TestMoverRetryCost(t *testing.T) {
 		s := storagetest.Simulator(t, nil)
 		o := newOffice(t, s, office{toBlobs: toBlobs})
 		ctx, plain, c := t.Context(), o.open(t, s), june()
-		harness.Check(t, plain.current.Insert(ctx, c))
-		harness.Check(t, plain.mover.Move(ctx, c))
+		assert.Check(t, plain.current.Insert(ctx, c))
+		assert.Check(t, plain.mover.Move(ctx, c))
 		faulty, faults := s.Faulty(storagetest.OnIndex(map[bool]int{false: 2, true: 4}[toBlobs], storagetest.Always(storagetest.DiesAfter))) // the copy
 		dying, cancel := faults.Context(ctx)
 		defer cancel()
@@ -385,12 +385,12 @@ func TestMoverReplace(t *testing.T) {
 		t.Run(fmt.Sprint(replaces), func(t *testing.T) {
 			everyOffice(t, office{replaces: replaces}, func(t *testing.T, s *storagetest.Service, o *office) {
 				ctx, p, c := t.Context(), o.open(t, s), june()
-				harness.Check(t, p.current.Insert(ctx, c))
-				harness.Check(t, p.mover.Move(ctx, c))
+				assert.Check(t, p.current.Insert(ctx, c))
+				assert.Check(t, p.mover.Move(ctx, c))
 				drainMoves(t, p)
 				next := &clerk{Department: c.Department, ID: c.ID, Email: "second@contoso.com", Life: "second", Note: "hired"}
-				harness.Check(t, p.current.Insert(ctx, next))
-				harness.Check(t, p.mover.Move(ctx, next))
+				assert.Check(t, p.current.Insert(ctx, next))
+				assert.Check(t, p.mover.Move(ctx, next))
 				stats := drainMoves(t, p)
 				if replaces {
 					if stats.Failed != 0 {
@@ -404,8 +404,8 @@ func TestMoverReplace(t *testing.T) {
 				if len(poisoned) != 1 || !strings.Contains(poisoned[0].Reason, tables.ErrExists.Error()) {
 					t.Fatalf("%+v", poisoned)
 				}
-				harness.Check(t, p.clear(ctx, c))
-				if n := harness.Must[int](t)(p.queue.Poison().Requeue(ctx, nil)); n != 1 {
+				assert.Check(t, p.clear(ctx, c))
+				if n := assert.Must[int](t)(p.queue.Poison().Requeue(ctx, nil)); n != 1 {
 					t.Errorf("%d requeued", n)
 				}
 				drainMoves(t, p)
@@ -420,15 +420,15 @@ func TestMoverRekeys(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	o := newOffice(t, s, office{})
 	p, c := o.open(t, s), june()
-	left := harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "left", p.current, archive.ToRepository(p.current, func(c *clerk) { c.Department = "Left" }), nil))
-	nowhere := harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "nowhere", p.current,
+	left := assert.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "left", p.current, archive.ToRepository(p.current, func(c *clerk) { c.Department = "Left" }), nil))
+	nowhere := assert.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "nowhere", p.current,
 		archive.ToRepository(o.open(t, s).current, nil), &archive.Options{Replace: true}))
-	harness.Check(t, p.current.Insert(ctx, c))
+	assert.Check(t, p.current.Insert(ctx, c))
 	if err := nowhere.Move(ctx, c); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "source and destination of the entity are the same") {
 		t.Error(err)
 	}
 	wantPlaces(t, p, c, "first: hired", "")
-	harness.Check(t, left.Move(ctx, c))
+	assert.Check(t, left.Move(ctx, c))
 	drainMoves(t, p)
 	wantPlaces(t, p, c, "", "")
 	moved := &clerk{Department: "Left", ID: c.ID}
@@ -439,12 +439,12 @@ func TestMoverRekeys(t *testing.T) {
 func TestMoverReachesOut(t *testing.T) {
 	everyOffice(t, office{reachesOut: true}, func(t *testing.T, s *storagetest.Service, o *office) {
 		ctx, p, c := t.Context(), o.open(t, s), june()
-		harness.Check(t, p.current.Insert(ctx, c))
-		harness.Check(t, p.checkRows(ctx))
-		harness.Check(t, p.mover.Move(ctx, c))
+		assert.Check(t, p.current.Insert(ctx, c))
+		assert.Check(t, p.checkRows(ctx))
+		assert.Check(t, p.mover.Move(ctx, c))
 		drainMoves(t, p)
 		wantPlaces(t, p, c, "", "first: hired")
-		if n := harness.Must[int](t)(p.queue.Length(ctx)); n != 0 {
+		if n := assert.Must[int](t)(p.queue.Length(ctx)); n != 0 {
 			t.Errorf("%d messages are left", n)
 		}
 	})
@@ -454,9 +454,9 @@ func TestMoverReachesOut(t *testing.T) {
 func TestMoverOtherAccount(t *testing.T) {
 	ctx, s, far := t.Context(), storagetest.Simulator(t, nil), storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "fabrikam"})
 	p, there, c := newOffice(t, s, office{}).open(t, s), newOffice(t, far, office{}).open(t, far), june()
-	mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "far", p.current, archive.ToRepository(there.current, nil), nil))
-	harness.Check(t, p.current.Insert(ctx, c))
-	harness.Check(t, mover.Move(ctx, c))
+	mover := assert.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "far", p.current, archive.ToRepository(there.current, nil), nil))
+	assert.Check(t, p.current.Insert(ctx, c))
+	assert.Check(t, mover.Move(ctx, c))
 	drainMoves(t, p)
 	wantPlaces(t, p, c, "", "")
 	wantPlaces(t, there, c, "first: hired", "")
@@ -469,8 +469,8 @@ func TestMoverUnknown(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			o := newOffice(t, s, office{toBlobs: kind == storagetest.PutBlob})
 			ctx, plain, c := t.Context(), o.open(t, s), june()
-			harness.Check(t, plain.current.Insert(ctx, c))
-			harness.Check(t, plain.mover.Move(ctx, c))
+			assert.Check(t, plain.current.Insert(ctx, c))
+			assert.Check(t, plain.mover.Move(ctx, c))
 			// The copy's first request is lost for good; so is what would tell about it.
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.On(kind, storagetest.Once(storagetest.Always(storagetest.Before500))))
 			if stats := drainMoves(t, o.open(t, faulty)); stats.Handled != 0 || stats.Failed != 0 {
@@ -493,18 +493,18 @@ func TestMoverReplaceKeepsOccupant(t *testing.T) {
 	q := newQueue(t, s, nil)
 	a := q.Account()
 	from, to := a.Table(s.TableName(t)), a.Table(s.TableName(t))
-	harness.Check(t, from.Create(t.Context()))
-	harness.Check(t, to.Create(t.Context()))
-	source := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(from, patterns.Schema[clerk]{Key: clerkKey}))
+	assert.Check(t, from.Create(t.Context()))
+	assert.Check(t, to.Create(t.Context()))
+	source := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(from, patterns.Schema[clerk]{Key: clerkKey}))
 	index := intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
-	former := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(to, patterns.Schema[clerk]{Key: clerkKey}, index))
-	m := harness.Must[*archive.Mover[clerk]](t)(archive.New(q, "a", source, archive.ToRepository(former, nil), &archive.Options{Replace: true}))
+	former := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(to, patterns.Schema[clerk]{Key: clerkKey}, index))
+	m := assert.Must[*archive.Mover[clerk]](t)(archive.New(q, "a", source, archive.ToRepository(former, nil), &archive.Options{Replace: true}))
 	occupant := &clerk{Department: "Sales", ID: 223, Email: "old@contoso.com", Note: "occupant"}
-	harness.Check(t, former.Insert(t.Context(), occupant))
-	harness.Check(t, former.Insert(t.Context(), &clerk{Department: "Sales", ID: 9, Email: "june@contoso.com", Note: "third"}))
+	assert.Check(t, former.Insert(t.Context(), occupant))
+	assert.Check(t, former.Insert(t.Context(), &clerk{Department: "Sales", ID: 9, Email: "june@contoso.com", Note: "third"}))
 	v := june()
-	harness.Check(t, source.Insert(t.Context(), v))
-	harness.Check(t, m.Move(t.Context(), v))
+	assert.Check(t, source.Insert(t.Context(), v))
+	assert.Check(t, m.Move(t.Context(), v))
 	drain(t, q)
 	t.Log(entries(t, q)[0].Reason)
 	_, atSource := source.Get(t.Context(), clerkKey(v))
@@ -518,7 +518,7 @@ func TestMoverReplaceKeepsOccupant(t *testing.T) {
 // TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused, not by a panic.
 func TestQueuesThatNobodyMade(t *testing.T) {
 	account := newQueue(t, storagetest.Simulator(t, nil), nil).Account()
-	plain := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: clerkKey}))
+	plain := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: clerkKey}))
 	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
 		t.Run(what, func(t *testing.T) {
 			wantKind(t, second(archive.New(q, "m", plain, archive.ToRepository(plain, nil), nil)), tables.ErrWiring)

@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -18,21 +18,21 @@ import (
 // TestStoreRunMoves: a mover on a store's own queue needs no worker besides eventual.Run, also if no repository has effects outside.
 func TestStoreRunMoves(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-		account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-		store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "clerks", nil))
+		account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+		store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "clerks", nil))
 		schema := patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}
-		current := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Current"), schema))
-		former := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Former"), schema))
-		mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(eventual.Intents(store), "leave", current, archive.ToRepository(former, nil), nil))
-		harness.Check(t, store.Create(t.Context()))
+		current := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Current"), schema))
+		former := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Former"), schema))
+		mover := assert.Must[*archive.Mover[clerk]](t)(archive.New(eventual.Intents(store), "leave", current, archive.ToRepository(former, nil), nil))
+		assert.Check(t, store.Create(t.Context()))
 		clerk := june()
-		harness.Check(t, errors.Join(current.Insert(t.Context(), clerk), mover.Move(t.Context(), clerk)))
+		assert.Check(t, errors.Join(current.Insert(t.Context(), clerk), mover.Move(t.Context(), clerk)))
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- eventual.Run(ctx, store, nil) }()
 		time.Sleep(5 * time.Minute)
 		stop()
-		harness.Check(t, <-ended)
+		assert.Check(t, <-ended)
 		if _, err := former.Get(t.Context(), clerkKey(june())); err != nil {
 			t.Errorf("the copy: %v", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -53,8 +54,8 @@ func TestSweepMover(t *testing.T) {
 
 func sweptMove(t testing.TB, s *storagetest.Service, o *office, users []user) storagetest.World {
 	plain, c := o.open(t, s), june()
-	harness.Check(t, plain.current.Insert(t.Context(), c))
-	harness.Check(t, plain.mover.Move(t.Context(), c))
+	assert.Check(t, plain.current.Insert(t.Context(), c))
+	assert.Check(t, plain.mover.Move(t.Context(), c))
 	var once sync.Once
 	came := false
 	come := func() {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -15,9 +16,9 @@ import (
 func TestMoverTwice(t *testing.T) {
 	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
 		ctx, plain, c := t.Context(), o.open(t, s), june()
-		harness.Check(t, plain.current.Insert(ctx, c))
+		assert.Check(t, plain.current.Insert(ctx, c))
 		for range 2 {
-			harness.Check(t, plain.mover.Move(ctx, c))
+			assert.Check(t, plain.mover.Move(ctx, c))
 		}
 		// The first worker is stopped after its copy, while another one does the rest, after an update.
 		p := o.open(t, between(s, o, func() {
@@ -83,9 +84,9 @@ func newPair(t *testing.T, s *storagetest.Service, o *office) *pair {
 	if o.toBlobs {
 		p.write, p.read = storagetest.PutBlob, storagetest.GetBlobProperties
 	}
-	harness.Check(t, p.plain.current.Insert(t.Context(), p.clerk))
+	assert.Check(t, p.plain.current.Insert(t.Context(), p.clerk))
 	for range 2 {
-		harness.Check(t, p.plain.mover.Move(t.Context(), p.clerk))
+		assert.Check(t, p.plain.mover.Move(t.Context(), p.clerk))
 	}
 	return p
 }
@@ -160,10 +161,10 @@ func TestMoverReplaceDeleted(t *testing.T) {
 			s := storagetest.Open(t)
 			ctx, o := t.Context(), newOffice(t, s, office{toBlobs: true, replaces: true})
 			plain, c := o.open(t, s), june()
-			harness.Check(t, plain.occupy(ctx))
-			harness.Check(t, plain.current.Insert(ctx, c))
+			assert.Check(t, plain.occupy(ctx))
+			assert.Check(t, plain.current.Insert(ctx, c))
 			for range 2 {
-				harness.Check(t, plain.mover.Move(ctx, c))
+				assert.Check(t, plain.mover.Move(ctx, c))
 			}
 			read, release := make(chan struct{}), make(chan struct{})
 			second := o.open(t, hooked(s, hook{storagetest.GetBlobProperties, 0, true, func() { close(read); <-release }}))
@@ -192,11 +193,11 @@ func TestMoverReplaceDeleted(t *testing.T) {
 			if stats := drainMoves(t, first); stats.Failed != 0 {
 				t.Errorf("%+v", stats)
 			}
-			if n := harness.Must[int](t)(plain.queue.Length(ctx)); n != 0 {
+			if n := assert.Must[int](t)(plain.queue.Length(ctx)); n != 0 {
 				t.Errorf("%d messages are left", n)
 			}
 			wantPlaces(t, plain, c, "", "")
-			harness.Check(t, plain.checkLeftOver(ctx))
+			assert.Check(t, plain.checkLeftOver(ctx))
 		})
 	}
 }
@@ -210,16 +211,16 @@ func TestMoverInsertTwice(t *testing.T) {
 				late := &harness.HeldRequest{Network: s.ClientOptions.Transport}
 				faulty, _ := s.WithRetries(1).Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(late))))
 				ctx, p, c := t.Context(), o.open(t, s), june()
-				harness.Check(t, o.open(t, faulty).current.Insert(ctx, c))
+				assert.Check(t, o.open(t, faulty).current.Insert(ctx, c))
 				moved := *c
-				harness.Check(t, p.mover.Move(ctx, c))
+				assert.Check(t, p.mover.Move(ctx, c))
 				drainMoves(t, p)
 				wantPlaces(t, p, c, "", "first: hired")
 				if status := late.Arrive(); status != http.StatusAccepted {
 					t.Fatalf("the first attempt is answered with %d", status)
 				}
 				if again {
-					harness.Check(t, p.mover.Move(ctx, &moved))
+					assert.Check(t, p.mover.Move(ctx, &moved))
 				}
 				drainMoves(t, p)
 				wantPlaces(t, p, c, "first: hired", "first: hired")

@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -39,9 +40,9 @@ const moveWalkVisibility = time.Minute
 func (w walkedMove) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	o := newOffice(t, s, office{toBlobs: w.toBlobs, visibility: moveWalkVisibility})
 	p, c := o.open(t, s), june()
-	harness.Check(t, p.current.Insert(t.Context(), c))
+	assert.Check(t, p.current.Insert(t.Context(), c))
 	for range w.messages {
-		harness.Check(t, p.mover.Move(t.Context(), c))
+		assert.Check(t, p.mover.Move(t.Context(), c))
 	}
 	stage := explore.InterleavingStage{Queues: []string{o.queue}, Check: func(ctx context.Context, s *storagetest.Service) error {
 		p, err := o.start(s)

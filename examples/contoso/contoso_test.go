@@ -17,6 +17,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -73,7 +74,7 @@ func TestRun(t *testing.T) {
 	if !strings.Contains(stderr.String(), "300 of 300 employees, 100 %") {
 		t.Errorf("no progress: %q", &stderr)
 	}
-	text := string(harness.Must[[]byte](t)(os.ReadFile(page)))
+	text := string(assert.Must[[]byte](t)(os.ReadFile(page)))
 	checkPage(t, &r, text)
 	for _, secret := range []string{"sig=", "AccountKey", "SharedAccessSignature", "DefaultEndpointsProtocol"} {
 		if strings.Contains(text, secret) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 )
 
@@ -40,8 +41,8 @@ func sample() *report {
 func pageOf(t *testing.T, r *report) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "report.html")
-	harness.Check(t, r.save(harness.Must[*os.File](t)(newPage(name))))
-	return string(harness.Must[[]byte](t)(os.ReadFile(name)))
+	assert.Check(t, r.save(assert.Must[*os.File](t)(newPage(name))))
+	return string(assert.Must[[]byte](t)(os.ReadFile(name)))
 }
 
 // TestPage: each part has a plot and a table with the same numbers, which are those of the summary, and nothing is loaded from elsewhere.
@@ -193,7 +194,7 @@ func TestPageInBrowser(t *testing.T) {
 addEventListener("securitypolicyviolation", e => errors.push("refused to load " + e.blockedURI));</script><style>`, 1)
 	for _, width := range []int{360, 1280} {
 		file := filepath.Join(t.TempDir(), "frame.html")
-		harness.Check(t, os.WriteFile(file, fmt.Appendf(nil, frame, width, html.EscapeString(page)), 0o600))
+		assert.Check(t, os.WriteFile(file, fmt.Appendf(nil, frame, width, html.EscapeString(page)), 0o600))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--window-size=1300,1000",

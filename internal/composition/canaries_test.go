@@ -25,6 +25,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/testrun"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -151,20 +152,20 @@ func newSensitive(t *testing.T) *sensitive {
 	t.Helper()
 	x := &sensitive{s: storagetest.Simulator(t, nil), birds: &birds{watched: map[string]bool{}}}
 	x.listen(t)
-	x.wrapper = harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", []byte(canaryWrapping)))
-	x.keys = harness.Must[*tables.Account](t)(open(storagetest.Simulator(t, nil))).Table("DataKeys")
-	harness.Check(t, x.keys.Create(t.Context()))
-	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(x.keys, x.wrapper, nil))
-	id := harness.Must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
-	row := harness.Must[*tables.Entity](t)(x.keys.Entities().Get(t.Context(), tables.Key{Partition: "datakeys", Row: "key_" + id.String()}))
+	x.wrapper = assert.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", []byte(canaryWrapping)))
+	x.keys = assert.Must[*tables.Account](t)(open(storagetest.Simulator(t, nil))).Table("DataKeys")
+	assert.Check(t, x.keys.Create(t.Context()))
+	registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(x.keys, x.wrapper, nil))
+	id := assert.Must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
+	row := assert.Must[*tables.Entity](t)(x.keys.Entities().Get(t.Context(), tables.Key{Partition: "datakeys", Row: "key_" + id.String()}))
 	wrapped, _ := row.Get("Wrapped").Bytes()
-	dataKey := harness.Must[[]byte](t)(x.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
-	decoded := harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(x.s.AccountKey))
+	dataKey := assert.Must[[]byte](t)(x.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
+	decoded := assert.Must[[]byte](t)(base64.StdEncoding.DecodeString(x.s.AccountKey))
 	x.birds.keys = formsOf(x.s.AccountKey, string(decoded), canarySignature, canaryWrapping, canarySigning, string(dataKey))
 	x.plain = formsOf(canaryPlaintext)
 	x.office = newOfficeOf(t, x.s, registry)
-	x.desk = harness.Must[*desk](t)(x.office.open(x.s))
-	harness.Check(t, x.desk.items.Insert(t.Context(), x.item(1)), x.desk.items.Insert(t.Context(), x.item(2)))
+	x.desk = assert.Must[*desk](t)(x.office.open(x.s))
+	assert.Check(t, x.desk.items.Insert(t.Context(), x.item(1)), x.desk.items.Insert(t.Context(), x.item(2)))
 	return x
 }
 
@@ -194,12 +195,12 @@ var libraryPackages = []string{"entity", "tables", "patterns/driver", "compoundk
 func exportedTypes(t *testing.T) (names []string) {
 	t.Helper()
 	for _, pkg := range libraryPackages {
-		files := harness.Must[[]os.DirEntry](t)(os.ReadDir("../../" + pkg))
+		files := assert.Must[[]os.DirEntry](t)(os.ReadDir("../../" + pkg))
 		for _, file := range files {
 			if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
 				continue
 			}
-			parsed := harness.Must[*ast.File](t)(parser.ParseFile(token.NewFileSet(), "../../"+pkg+"/"+file.Name(), nil, parser.SkipObjectResolution))
+			parsed := assert.Must[*ast.File](t)(parser.ParseFile(token.NewFileSet(), "../../"+pkg+"/"+file.Name(), nil, parser.SkipObjectResolution))
 			for _, decl := range parsed.Decls {
 				g, ok := decl.(*ast.GenDecl)
 				if !ok || g.Tok != token.TYPE {

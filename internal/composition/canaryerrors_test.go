@@ -13,7 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -95,7 +95,7 @@ func TestCanaryErrors(t *testing.T) {
 		defer cancel()
 		traced := *s
 		traced.ClientOptions.TracingProvider = x.provider()
-		d := harness.Must[*desk](t)(x.office.open(&traced))
+		d := assert.Must[*desk](t)(x.office.open(&traced))
 		for name, do := range x.operations(ctx, d) {
 			if err := do(); err != nil {
 				x.error(what+" "+name, err)
@@ -125,7 +125,7 @@ func TestCanaryErrors(t *testing.T) {
 	failed += run("tampered", x.s)
 	x.s.Wait(time.Hour)
 	failed += run("later", x.s)
-	poisoned := harness.Must[[]eventual.PoisonMessage](t)(x.desk.queue.Poison().Peek(t.Context(), 32))
+	poisoned := assert.Must[[]eventual.PoisonMessage](t)(x.desk.queue.Poison().Peek(t.Context(), 32))
 	for _, p := range poisoned {
 		x.value(p, x.birds.keys, x.plain)
 	}
@@ -141,7 +141,7 @@ func (x *sensitive) tamper(t *testing.T) {
 	t.Helper()
 	client := x.desk.account.TableService().NewClient(x.desk.table.Name())
 	for row, err := range x.desk.table.Entities().Query().AllowTableScan().All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		merge := map[string]any{"PartitionKey": row.Key.Partition, "RowKey": row.Key.Row}
 		for _, p := range row.Properties {
 			if raw, ok := p.Value.Bytes(); ok && len(raw) > 60 {
@@ -150,7 +150,7 @@ func (x *sensitive) tamper(t *testing.T) {
 				merge[p.Name], merge[p.Name+"@odata.type"] = changed, "Edm.Binary"
 			}
 		}
-		harness.Check(t, second(client.UpdateEntity(t.Context(), harness.Must[[]byte](t)(json.Marshal(merge)), nil)))
+		assert.Check(t, second(client.UpdateEntity(t.Context(), assert.Must[[]byte](t)(json.Marshal(merge)), nil)))
 	}
-	harness.Must[string](t)(x.desk.queue.Send(t.Context(), "nobody's", "x", nil))
+	assert.Must[string](t)(x.desk.queue.Send(t.Context(), "nobody's", "x", nil))
 }

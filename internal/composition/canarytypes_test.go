@@ -24,8 +24,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/inspect"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -62,46 +62,46 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	t.Helper()
 	ctx, d := t.Context(), x.desk
 	account := d.account
-	sasAccount := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(account.Endpoints(), x.sas(), nil))
-	read := harness.Must[*item](t)(d.items.Get(ctx, plainKey(x.item(1))))
-	keys := harness.Must[*eventual.SigningKeys](t)(eventual.NewSigningKeys([]byte(canarySigning)))
+	sasAccount := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(account.Endpoints(), x.sas(), nil))
+	read := assert.Must[*item](t)(d.items.Get(ctx, plainKey(x.item(1))))
+	keys := assert.Must[*eventual.SigningKeys](t)(eventual.NewSigningKeys([]byte(canarySigning)))
 	queueOptions := eventual.QueueOptions{SigningKeys: keys}
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "signed", &queueOptions))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
-	mover := harness.Must[*archive.Mover[site]](t)(archive.New(queue, "m", d.sites, archive.ToContainer(d.photos, func(v *site) string { return v.Name }), nil))
-	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, x.s.AccountKey, nil))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, "signed", &queueOptions))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
+	mover := assert.Must[*archive.Mover[site]](t)(archive.New(queue, "m", d.sites, archive.ToContainer(d.photos, func(v *site) string { return v.Name }), nil))
+	signer := assert.Must[*access.Signer](t)(access.NewSigner(account, x.s.AccountKey, nil))
 	grant := access.Grant{Table: d.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}
-	token := harness.Must[access.Token](t)(signer.Sign(grant))
+	token := assert.Must[access.Token](t)(signer.Sign(grant))
 	x.birds.keys = append(x.birds.keys, formsOf(strings.Split(strings.Split(token.RevealQuery(), "sig=")[1], "&")[0])...)
-	issuer := harness.Must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { return grant, nil }, nil))
-	issued := harness.Must[access.Token](t)(issuer.Token(ctx, "june"))
+	issuer := assert.Must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { return grant, nil }, nil))
+	issued := assert.Must[access.Token](t)(issuer.Token(ctx, "june"))
 	x.birds.keys = append(x.birds.keys, formsOf(strings.Split(strings.Split(issued.RevealQuery(), "sig=")[1], "&")[0])...)
 	beacon := x.office.beacon
-	stream := harness.Must[encryption.Stream](t)(encryption.NewStream(d.registry, nil))
-	vault := harness.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", nil, nil))
-	cache := harness.Must[*relationships.Cache[item]](t)(relationships.NewCache(d.items, d.items.Query().Partition(theSite), nil))
-	harness.Must[map[tables.Key]*item](t)(cache.Lookup(ctx, []tables.Key{plainKey(read)}))
+	stream := assert.Must[encryption.Stream](t)(encryption.NewStream(d.registry, nil))
+	vault := assert.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", nil, nil))
+	cache := assert.Must[*relationships.Cache[item]](t)(relationships.NewCache(d.items, d.items.Query().Partition(theSite), nil))
+	assert.Must[map[tables.Key]*item](t)(cache.Lookup(ctx, []tables.Key{plainKey(read)}))
 	transaction := d.table.NewTransaction()
-	explained := harness.Must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, read))
-	log := harness.Must[*logdata.Log](t)(logdata.New(d.photos, "web", nil))
-	writer := harness.Must[*logdata.Writer](t)(log.NewWriter(nil))
-	harness.Check(t, writer.Write(ctx, logdata.Record{Time: time.Now(), Data: []byte("x")}))
-	t.Cleanup(func() { harness.Check(t, writer.Close(context.WithoutCancel(ctx))) })
+	explained := assert.Must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, read))
+	log := assert.Must[*logdata.Log](t)(logdata.New(d.photos, "web", nil))
+	writer := assert.Must[*logdata.Writer](t)(log.NewWriter(nil))
+	assert.Check(t, writer.Write(ctx, logdata.Record{Time: time.Now(), Data: []byte("x")}))
+	t.Cleanup(func() { assert.Check(t, writer.Close(context.WithoutCancel(ctx))) })
 	largeOptions := largeentities.Options{Account: account, Sealer: stream}
-	codec := harness.Must[*tables.Codec[item]](t)(tables.NewCodec[item]())
+	codec := assert.Must[*tables.Codec[item]](t)(tables.NewCodec[item]())
 	storeOptions := patterns.StoreOptions{Intents: eventual.IntentQueue(&queueOptions)}
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
 	values := []any{account, store, storeOptions, storeOptions.Intents, blobstorage.Resource(d.photos), sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
 		patterns.Schema[item]{Key: plainKey}, codec, (*core.Codec)(codec), (*core.Table)(d.table), core.Source{Table: (*core.Table)(d.table)}, *core.StateOf(&read.Meta), &read.Meta, explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
-		signer, token, issuer, grant, grant.Range, harness.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), harness.Must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
+		signer, token, issuer, grant, grant.Range, assert.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), assert.Must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
 		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New[item]("e", d.registry, &encryption.Options{Legacy: x.wrapper}),
-		harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(vault, "https://contoso.vault.azure.net/keys/tables", nil)), harness.Must[encryption.LocalRSAKey](t)(x.rsaKey()),
+		assert.Must[encryption.VaultKey](t)(encryption.NewVaultKey(vault, "https://contoso.vault.azure.net/keys/tables", nil)), assert.Must[encryption.LocalRSAKey](t)(x.rsaKey()),
 		d.photo, largeOptions, read.Clip, d.team, d.teams, d.name, d.name.In("Sales"), d.badge, d.count, d.lengths, relationships.SummaryOptions[item]{}, relationships.GroupAggregate{}, relationships.Aggregate{}, d.counted, d.members, d.typ, cache,
-		log, writer, widentities.New[item](nil), harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
-		harness.Must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k tables.Key) tables.Key { return siteKey(k.Partition, "partner") })),
+		log, writer, widentities.New[item](nil), assert.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
+		assert.Must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k tables.Key) tables.Key { return siteKey(k.Partition, "partner") })),
 		relationships.Reference[item, site]{}, d.link(0, nil), denormalization.New("c", d.link(0, nil), nil),
-		harness.Must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](d.table, "n", 4, nil)), harness.Must[*dataseries.Series[int64]](t)(dataseries.New[int64](d.table, "s", 4, nil)),
+		assert.Must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](d.table, "n", 4, nil)), assert.Must[*dataseries.Series[int64]](t)(dataseries.New[int64](d.table, "s", 4, nil)),
 	}
 	values = append(values, patterns.HostOf(d.items).Query())
 	for _, p := range patterns.HostOf(d.items).Patterns() {
@@ -123,20 +123,20 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 func (x *sensitive) reports(t *testing.T) []any {
 	t.Helper()
 	d := x.desk
-	meter := harness.Must[*scatter.Meter](t)(scatter.NewMeter(nil))
-	spread := harness.Must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
+	meter := assert.Must[*scatter.Meter](t)(scatter.NewMeter(nil))
+	spread := assert.Must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
 	_ = spread
 	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.Report{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
-		patterns.JobOptions{}, patterns.Finding{}, patterns.Resource{}, harness.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
+		patterns.JobOptions{}, patterns.Finding{}, patterns.Resource{}, assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
 		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, archive.File{}, archive.StoredFile{}, driver.Along{}, eventual.SendOptions{}, eventual.OutboxOptions{}, eventual.OnCommit[item]("o", nil, nil), access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
 		largeentities.StreamOptions{}, largeentities.DownloadOptions{}, largeentities.SweepOptions{}, largeentities.SweepReport{}, indexentities.FindOptions{}, indexentities.Value{},
 		intrapartition.Options{}, interpartition.Options[item]{Table: d.table}, indexentities.Options[item]{},
 		logdata.Options{}, logdata.Blob{}, logdata.QueryOptions{}, logdata.Damage{}, logdata.WriterOptions{}, logdata.Stats{}, denormalization.Options{}, widentities.Options{}, relationships.CacheOptions{},
 		logtail.Entry{}, logtail.FollowOptions{}, logtail.Follower[item]{}, logtail.Schema[item]{}, logtail.Log[item]{}, highvolumedelete.DropOptions{}, highvolumedelete.DropReport{}, highvolumedelete.ReadOptions[item]{}, highvolumedelete.Schema[item]{},
-		highvolumedelete.Tables[item]{}, backup.Options{}, backup.Target{To: d.table}, backup.Result{}, backup.Difference{}, backup.Manifest{}, backup.TableSummary{}, backup.BlobSummary{}, backup.BlobSet{Container: d.photos, Table: d.table}, harness.Must[*backup.Vault](t)(backup.OpenContainer(d.photos, "backups")), dataseries.Options{}, dataseries.SweepOptions{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
+		highvolumedelete.Tables[item]{}, backup.Options{}, backup.Target{To: d.table}, backup.Result{}, backup.Difference{}, backup.Manifest{}, backup.TableSummary{}, backup.BlobSummary{}, backup.BlobSet{Container: d.photos, Table: d.table}, assert.Must[*backup.Vault](t)(backup.OpenContainer(d.photos, "backups")), dataseries.Options{}, dataseries.SweepOptions{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
 		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{},
-		inspect.Options{}, inspect.Prices{}, harness.Must[*inspect.Report](t)(inspect.Repository(t.Context(), d.items, nil)), inspect.Partitions{}, inspect.Partition{}, inspect.Bucket{}, inspect.LargeRow{}, inspect.Library{},
+		inspect.Options{}, inspect.Prices{}, assert.Must[*inspect.Report](t)(inspect.Repository(t.Context(), d.items, nil)), inspect.Partitions{}, inspect.Partition{}, inspect.Bucket{}, inspect.LargeRow{}, inspect.Library{},
 		inspect.Property{}, inspect.TypeCount{}, inspect.Type{}, inspect.Problem{}, inspect.ZeroField{}, inspect.UnknownProperty{}, inspect.Schema{}, inspect.RefusedEntity{}, inspect.TakenKey{}, inspect.Key{},
 		inspect.Cost{}, inspect.Requests{}, inspect.Seconds(1)}
 }
@@ -148,9 +148,9 @@ func TestCanaryTypes(t *testing.T) {
 	for _, v := range x.everyValue(t) {
 		x.value(v, x.birds.keys, x.plain)
 	}
-	ctx, read := t.Context(), harness.Must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
-	page := harness.Must[tables.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
-	for _, v := range []any{read, page, harness.Must[*tables.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), tables.String(canaryPlaintext), tables.Eq("Name", "x"),
+	ctx, read := t.Context(), assert.Must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
+	page := assert.Must[tables.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
+	for _, v := range []any{read, page, assert.Must[*tables.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), tables.String(canaryPlaintext), tables.Eq("Name", "x"),
 		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, driver.Change{Entity: read}, driver.Reconciliation{Entity: read}, eventual.Commit[item]{Entity: read}, logdata.Record{}} {
 		x.value(v, x.birds.keys) // of these, the values are the program's own
 	}

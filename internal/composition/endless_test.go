@@ -22,6 +22,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/logdata"
@@ -59,7 +60,7 @@ func endless(t *testing.T, status int, says bool) (*tables.Account, *atomic.Int6
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	a := server.URL + "/contoso"
-	return harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: a, Queue: a, Blob: a}, "contoso", "a2V5",
+	return assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: a, Queue: a, Blob: a}, "contoso", "a2V5",
 		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: transport}, Retry: policy.RetryOptions{MaxRetries: -1}}})), &taken
 }
 
@@ -87,11 +88,11 @@ func TestEndlessResponses(t *testing.T) {
 		for _, says := range []bool{true, false} {
 			a, taken := endless(t, status, says)
 			c := blobstorage.Container(a, "things")
-			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, "things", nil))
-			things := harness.Must[*patterns.Repository[thing]](t)(patterns.NewRepository(a.Table("Things"), patterns.Schema[thing]{
+			queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(a, "things", nil))
+			things := assert.Must[*patterns.Repository[thing]](t)(patterns.NewRepository(a.Table("Things"), patterns.Schema[thing]{
 				Key: func(v *thing) tables.Key { return tables.Key{Partition: "p", Row: v.Team} }}))
-			series := harness.Must[*dataseries.Series[int64]](t)(dataseries.New[int64](a.Table("Things"), "load", 24, &dataseries.Options{Container: c}))
-			log := harness.Must[*logdata.Log](t)(logdata.New(c, "web", nil))
+			series := assert.Must[*dataseries.Series[int64]](t)(dataseries.New[int64](a.Table("Things"), "load", 24, &dataseries.Options{Container: c}))
+			log := assert.Must[*logdata.Log](t)(logdata.New(c, "web", nil))
 			for what, c := range map[string]struct {
 				most int64 // MiB
 				read func(ctx context.Context) error
@@ -147,15 +148,15 @@ func TestTooLargeToBeReadAgain(t *testing.T) {
 		Text []byte
 	}
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	c, table := blobstorage.Container(a, "things"), a.Table("Things")
-	harness.Check(t, second(c.Create(ctx, nil)), table.Create(ctx))
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(a, "things", nil))
-	harness.Check(t, queue.Create(ctx))
+	assert.Check(t, second(c.Create(ctx, nil)), table.Create(ctx))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(a, "things", nil))
+	assert.Check(t, queue.Create(ctx))
 
-	series := harness.Must[*dataseries.Series[string]](t)(dataseries.New[string](table, "load", 600, &dataseries.Options{Container: c}))
+	series := assert.Must[*dataseries.Series[string]](t)(dataseries.New[string](table, "load", 600, &dataseries.Options{Container: c}))
 	key := tables.Key{Partition: "p", Row: "s"}
-	harness.Check(t, series.Set(ctx, key, 0, "first"))
+	assert.Check(t, series.Set(ctx, key, 0, "first"))
 	values := map[int]string{}
 	for slot := range 600 {
 		values[slot] = strings.Repeat("x", 30_000)
@@ -163,21 +164,21 @@ func TestTooLargeToBeReadAgain(t *testing.T) {
 	if err := series.SetMany(ctx, key, values); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a series of 18 MB: %v", err)
 	}
-	read := harness.Must[*dataseries.Values[string]](t)(series.Read(ctx, key))
+	read := assert.Must[*dataseries.Values[string]](t)(series.Read(ctx, key))
 	if all := read.Fill("gap"); all[0] != "first" || all[1] != "gap" {
 		t.Errorf("the series begins with %q", all[:2])
 	}
 
-	notes := harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[note]{
+	notes := assert.Must[*patterns.Repository[note]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[note]{
 		Key: func(n *note) tables.Key { return tables.Key{Partition: "notes", Row: n.ID} }},
 		largeentities.NewProperty[note]("Text", c, nil)))
 	n := &note{ID: "1", Text: make([]byte, 30<<20)}
-	harness.Check(t, notes.Insert(ctx, n))
-	mover := harness.Must[*archive.Mover[note]](t)(archive.New(queue, "archive", notes, archive.ToContainer(c, func(n *note) string { return "archive/" + n.ID }), nil))
+	assert.Check(t, notes.Insert(ctx, n))
+	mover := assert.Must[*archive.Mover[note]](t)(archive.New(queue, "archive", notes, archive.ToContainer(c, func(n *note) string { return "archive/" + n.ID }), nil))
 	if err := mover.Move(ctx, n); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("an entity of 40 MiB as JSON: %v", err)
 	}
-	if got := harness.Must[*note](t)(notes.Get(ctx, tables.Key{Partition: "notes", Row: "1"})); len(got.Text) != len(n.Text) {
+	if got := assert.Must[*note](t)(notes.Get(ctx, tables.Key{Partition: "notes", Row: "1"})); len(got.Text) != len(n.Text) {
 		t.Errorf("the entity has %d bytes", len(got.Text))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -25,9 +26,9 @@ import (
 func TestEverything(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	o := newOffice(t, s)
-	d := harness.Must[*desk](t)(o.open(s))
+	d := assert.Must[*desk](t)(o.open(s))
 	a, b, c, z := d.itemOf(1, "a"), d.itemOf(1, "b"), d.itemOf(1, "c"), d.itemOf(2, "z")
-	harness.Check(t, d.items.Insert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{b}))
+	assert.Check(t, d.items.Insert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{b}))
 	if err := d.items.Insert(ctx, d.itemOf(1, "b")); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("a second insert: %v", err)
 	}
@@ -36,39 +37,39 @@ func TestEverything(t *testing.T) {
 	if err := d.items.Insert(ctx, taken); !errors.Is(err, tables.ErrDuplicate) {
 		t.Errorf("a number that is taken: %v", err)
 	}
-	found := harness.Must[*item](t)(d.name.In(theSite).Get(ctx, byName(a)))
+	found := assert.Must[*item](t)(d.name.In(theSite).Get(ctx, byName(a)))
 	b.Meta = found.Meta
-	harness.Check(t, d.items.Replace(ctx, b), d.consistent(ctx, []*item{b}, []*item{a}))
+	assert.Check(t, d.items.Replace(ctx, b), d.consistent(ctx, []*item{b}, []*item{a}))
 	if err := d.items.Replace(ctx, found); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("a stale Replace: %v", err)
 	}
-	harness.Check(t, second(d.items.Update(ctx, plainKey(c), func(v *item) error {
+	assert.Check(t, second(d.items.Update(ctx, plainKey(c), func(v *item) error {
 		meta := v.Meta
 		*v = *d.itemOf(1, "c")
 		v.Meta = meta
 		return nil
 	})), d.consistent(ctx, []*item{c}, []*item{b}))
-	harness.Check(t, d.items.Upsert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{c}))
-	harness.Check(t, d.items.ReplaceUnconditional(ctx, d.itemOf(1, "c")), d.items.Upsert(ctx, d.itemOf(2, "z")), d.consistent(ctx, []*item{c, z}, []*item{a, b}))
+	assert.Check(t, d.items.Upsert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{c}))
+	assert.Check(t, d.items.ReplaceUnconditional(ctx, d.itemOf(1, "c")), d.items.Upsert(ctx, d.itemOf(2, "z")), d.consistent(ctx, []*item{c, z}, []*item{a, b}))
 	d.refuses(t, c)
 	d.reads(t, c, z)
 	d.rotate(t, c, z)
 	d.repairs(t, c, z)
 	d.move(t, s, c, z)
-	harness.Check(t, d.items.Delete(ctx, harness.Must[*item](t)(d.items.Get(ctx, plainKey(c)))), d.consistent(ctx, []*item{z}, []*item{a, b, c}))
+	assert.Check(t, d.items.Delete(ctx, assert.Must[*item](t)(d.items.Get(ctx, plainKey(c)))), d.consistent(ctx, []*item{z}, []*item{a, b, c}))
 	d.secrets(t)
-	harness.Check(t, d.items.DeleteUnconditional(ctx, plainKey(z)), d.consistent(ctx, nil, []*item{c, z}), clean(ctx, d.items))
+	assert.Check(t, d.items.DeleteUnconditional(ctx, plainKey(z)), d.consistent(ctx, nil, []*item{c, z}), clean(ctx, d.items))
 }
 
 // refuses what does not compose with all, before any change.
 func (d *desk) refuses(t *testing.T, c *item) {
 	t.Helper()
 	ctx := t.Context()
-	v := harness.Must[*item](t)(d.items.Get(ctx, plainKey(c)))
+	v := assert.Must[*item](t)(d.items.Get(ctx, plainKey(c)))
 	if err := d.items.Merge(ctx, v, "Name"); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Merge: %v", err)
 	}
-	if e := harness.Must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, v)); len(e.Rows) < 5 {
+	if e := assert.Must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, v)); len(e.Rows) < 5 {
 		t.Errorf("%d rows are explained", len(e.Rows))
 	}
 }
@@ -77,24 +78,24 @@ func (d *desk) refuses(t *testing.T, c *item) {
 func (d *desk) reads(t *testing.T, want ...*item) {
 	t.Helper()
 	ctx := t.Context()
-	own := harness.Must[[]*item](t)(collect(d.items.Query().Partition(theSite).Where(tables.Eq("ID", want[0].ID)).All(ctx)))
-	named := harness.Must[[]*item](t)(collect(d.name.In(theSite).Range(ctx, compoundkey.Prefix("name"))))
-	badges := harness.Must[[]*item](t)(collect(d.badge.In(theSite).Range(ctx, compoundkey.All())))
-	numbers := harness.Must[[]*item](t)(collect(d.number.In(theSite).Range(ctx, compoundkey.All())))
+	own := assert.Must[[]*item](t)(collect(d.items.Query().Partition(theSite).Where(tables.Eq("ID", want[0].ID)).All(ctx)))
+	named := assert.Must[[]*item](t)(collect(d.name.In(theSite).Range(ctx, compoundkey.Prefix("name"))))
+	badges := assert.Must[[]*item](t)(collect(d.badge.In(theSite).Range(ctx, compoundkey.All())))
+	numbers := assert.Must[[]*item](t)(collect(d.number.In(theSite).Range(ctx, compoundkey.All())))
 	if len(own) != 1 || len(named) != len(want) || len(badges) != len(want) || len(numbers) != len(want) {
 		t.Fatalf("found %d, %d, %d and %d", len(own), len(named), len(badges), len(numbers))
 	}
-	harness.Check(t, sameItem(own[0], want[0]))
+	assert.Check(t, sameItem(own[0], want[0]))
 	for i := range want {
-		harness.Check(t, sameItem(named[i], want[i]))
+		assert.Check(t, sameItem(named[i], want[i]))
 	}
-	registry := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ))
+	registry := assert.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ))
 	items, bags := 0, 0
 	for v, err := range registry.Query().Partition(theSite).All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		switch v := v.(type) {
 		case *item:
-			harness.Check(t, sameItem(v, want[items]))
+			assert.Check(t, sameItem(v, want[items]))
 			items++
 		case *tables.Entity:
 			bags++
@@ -112,15 +113,15 @@ func (d *desk) reads(t *testing.T, want ...*item) {
 func (d *desk) rotate(t *testing.T, want ...*item) {
 	t.Helper()
 	ctx := t.Context()
-	uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
-	next := harness.Must[encryption.DataKeyID](t)(d.registry.CreateDataKey(ctx))
-	harness.Check(t, d.photo.Reseal(ctx, plainKey(want[0])))
-	p := harness.Must[tables.Report](t)(encryption.Reencrypt(ctx, d.items, nil))
-	after := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
+	uses := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
+	next := assert.Must[encryption.DataKeyID](t)(d.registry.CreateDataKey(ctx))
+	assert.Check(t, d.photo.Reseal(ctx, plainKey(want[0])))
+	p := assert.Must[tables.Report](t)(encryption.Reencrypt(ctx, d.items, nil))
+	after := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
 	if len(uses) != 1 || len(after) != 1 || after[next] == 0 || p.Read != int64(len(want)) || p.Written != int64(len(want)-1) {
 		t.Errorf("uses were %v and are %v; %+v", uses, after, p)
 	}
-	harness.Check(t, d.consistent(ctx, want, nil), clean(ctx, d.items))
+	assert.Check(t, d.consistent(ctx, want, nil), clean(ctx, d.items))
 }
 
 // repairs deletes copies in the partition and outside, has them repaired, and then rebuilt.
@@ -130,16 +131,16 @@ func (d *desk) repairs(t *testing.T, want ...*item) {
 	lag := patterns.JobOptions{Lag: time.Millisecond}
 	lost := func() {
 		project, _ := projectOf(want[0])
-		harness.Check(t, d.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: theSite, Row: compoundkey.Join("number", d.office.beacon.Part(tables.String(want[0].Number)))}),
+		assert.Check(t, d.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: theSite, Row: compoundkey.Join("number", d.office.beacon.Part(tables.String(want[0].Number)))}),
 			d.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: theSite, Row: compoundkey.Join("team", byTeam(want[0]))}),
-			d.copies.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_" + theSite, Row: harness.Must[string](t)(compoundkey.Encode("", byName(want[0])))}),
+			d.copies.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_" + theSite, Row: assert.Must[string](t)(compoundkey.Encode("", byName(want[0])))}),
 			second(d.sitesOn(t, d.away).Update(ctx, siteKey("away", "chief"), func(h *site) error { h.ChiefName = "somebody"; return nil })),
 			d.away.Entities().DeleteUnconditional(ctx, tables.Key{Partition: project.Partition, Row: compoundkey.Join("members", compoundkey.String(project.Row), compoundkey.String(theSite), compoundkey.String(plainKey(want[0]).Row))}))
 	}
 	lost()
 	found := map[string]int{}
 	all, err := harness.Findings(ctx, d.items.Verify, &lag)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	for _, x := range all {
 		found[x.Pattern]++
 	}
@@ -149,11 +150,11 @@ func (d *desk) repairs(t *testing.T, want ...*item) {
 		}
 	}
 	all, err = harness.Findings(ctx, d.items.Repair, &lag)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	for _, f := range all {
-		harness.Check(t, f.NotRepaired)
+		assert.Check(t, f.NotRepaired)
 	}
-	harness.Check(t, clean(ctx, d.items))
+	assert.Check(t, clean(ctx, d.items))
 	lost()
 	if report, err := d.items.Rebuild(ctx, nil); err != nil || report.Written == 0 || report.Failed != 0 {
 		t.Errorf("%+v, %v", report, err)
@@ -163,22 +164,22 @@ func (d *desk) repairs(t *testing.T, want ...*item) {
 	if n, was, err := d.members.Recount(ctx, project); n != 1 || was != 3 || err != nil {
 		t.Errorf("counted %d, and it was %d, %v", n, was, err)
 	}
-	harness.Check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
+	assert.Check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
 }
 
 // move takes an item to another site's office, by a worker.
 func (d *desk) move(t *testing.T, s *storagetest.Service, stays, moves *item) {
 	t.Helper()
 	ctx := t.Context()
-	other := harness.Must[*desk](t)(newOffice(t, s).open(s))
-	mover := harness.Must[*archive.Mover[item]](t)(archive.New(d.queue, "archive", d.items, archive.ToRepository(other.items, nil), nil))
-	harness.Check(t, mover.Move(ctx, harness.Must[*item](t)(d.items.Get(ctx, plainKey(moves)))))
+	other := assert.Must[*desk](t)(newOffice(t, s).open(s))
+	mover := assert.Must[*archive.Mover[item]](t)(archive.New(d.queue, "archive", d.items, archive.ToRepository(other.items, nil), nil))
+	assert.Check(t, mover.Move(ctx, assert.Must[*item](t)(d.items.Get(ctx, plainKey(moves)))))
 	drain(t, d.queue)
-	harness.Check(t, d.consistent(ctx, []*item{stays}, []*item{moves}), other.consistent(ctx, []*item{moves}, []*item{stays}), clean(ctx, other.items))
-	back := harness.Must[*archive.Mover[item]](t)(archive.New(other.queue, "back", other.items, archive.ToRepository(d.items, nil), nil))
-	harness.Check(t, back.Move(ctx, harness.Must[*item](t)(other.items.Get(ctx, plainKey(moves)))))
+	assert.Check(t, d.consistent(ctx, []*item{stays}, []*item{moves}), other.consistent(ctx, []*item{moves}, []*item{stays}), clean(ctx, other.items))
+	back := assert.Must[*archive.Mover[item]](t)(archive.New(other.queue, "back", other.items, archive.ToRepository(d.items, nil), nil))
+	assert.Check(t, back.Move(ctx, assert.Must[*item](t)(other.items.Get(ctx, plainKey(moves)))))
 	drain(t, other.queue)
-	harness.Check(t, d.consistent(ctx, []*item{stays, moves}, nil), other.consistent(ctx, nil, []*item{moves}))
+	assert.Check(t, d.consistent(ctx, []*item{stays, moves}, nil), other.consistent(ctx, nil, []*item{moves}))
 }
 
 // secrets looks for what is encrypted in all rows of all tables, and counts the photos.
@@ -186,7 +187,7 @@ func (d *desk) secrets(t *testing.T) {
 	t.Helper()
 	for _, table := range []*tables.Table{d.table, d.copies, d.away} {
 		for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			for _, p := range row.Properties {
 				raw, _ := p.Value.Bytes()
 				text, _ := p.Value.Text()
@@ -200,7 +201,7 @@ func (d *desk) secrets(t *testing.T) {
 	}
 	photos, prefix := 0, d.table.Name()+"/Photo"
 	for pager := d.photos.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix}); pager.More(); {
-		photos += len(harness.Must[container.ListBlobsFlatResponse](t)(pager.NextPage(t.Context())).Segment.BlobItems)
+		photos += len(assert.Must[container.ListBlobsFlatResponse](t)(pager.NextPage(t.Context())).Segment.BlobItems)
 	}
 	if photos != 1 {
 		t.Errorf("%d photos are left, of one item", photos)
@@ -212,39 +213,39 @@ func (d *desk) secrets(t *testing.T) {
 func TestEverythingUpgrades(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	o := newOffice(t, s)
-	d, old := harness.Must[*desk](t)(o.open(s)), harness.Must[*patterns.Repository[itemV1]](t)(o.openOld(s))
+	d, old := assert.Must[*desk](t)(o.open(s)), assert.Must[*patterns.Repository[itemV1]](t)(o.openOld(s))
 	var want, written []*item
 	for id := 1; id <= 3; id++ {
 		v := d.itemOf(id, "a")
 		v1 := &itemV1{Entry: v.Entry, Site: v.Site, ID: id, FullName: v.Name, Team: v.Team, Essay: v.Essay}
-		harness.Check(t, old.Insert(ctx, v1))
-		upgraded := harness.Must[*item](t)(fromV1(v1))
+		assert.Check(t, old.Insert(ctx, v1))
+		upgraded := assert.Must[*item](t)(fromV1(v1))
 		want = append(want, upgraded)
 	}
 	for _, v := range want {
-		harness.Check(t, sameItem(harness.Must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(harness.Must[*item](t)(d.name.In(theSite).Get(ctx, byName(v))), v))
+		assert.Check(t, sameItem(assert.Must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(assert.Must[*item](t)(d.name.In(theSite).Get(ctx, byName(v))), v))
 	}
-	harness.Check(t, third(d.counted.Recount(ctx, siteKey(theSite, "counted"))))
-	if report := harness.Must[tables.Report](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
+	assert.Check(t, third(d.counted.Recount(ctx, siteKey(theSite, "counted"))))
+	if report := assert.Must[tables.Report](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
 		t.Errorf("%+v", report)
 	}
-	harness.Check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
+	assert.Check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
 	// One is written by its owner, the rest by Upgrade.
-	harness.Check(t, d.items.Upsert(ctx, d.itemOf(2, "b")))
-	report := harness.Must[tables.Report](t)(d.typ.Upgrade(ctx, nil))
+	assert.Check(t, d.items.Upsert(ctx, d.itemOf(2, "b")))
+	report := assert.Must[tables.Report](t)(d.typ.Upgrade(ctx, nil))
 	written = []*item{want[0], d.itemOf(2, "b"), want[2]}
-	harness.Check(t, d.consistent(ctx, written, []*item{want[1]}), clean(ctx, d.items))
+	assert.Check(t, d.consistent(ctx, written, []*item{want[1]}), clean(ctx, d.items))
 	t.Logf("%+v", report)
-	if again := harness.Must[tables.Report](t)(d.typ.Upgrade(ctx, nil)); again.Read != 0 {
+	if again := assert.Must[tables.Report](t)(d.typ.Upgrade(ctx, nil)); again.Read != 0 {
 		t.Errorf("a second time: %+v", again)
 	}
 	if _, err := old.Get(ctx, plainKey(want[0])); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("the old program reads the new version: %v", err)
 	}
 	for _, v := range written {
-		harness.Check(t, d.items.DeleteUnconditional(ctx, plainKey(v)))
+		assert.Check(t, d.items.DeleteUnconditional(ctx, plainKey(v)))
 	}
-	harness.Check(t, d.consistent(ctx, nil, written))
+	assert.Check(t, d.consistent(ctx, nil, written))
 }
 
 // TestOrder: programs that name the patterns in other orders read and write what the others have written.
@@ -254,20 +255,20 @@ func TestOrder(t *testing.T) {
 	var before []*item
 	for seed := range uint64(12) {
 		order := rand.New(rand.NewPCG(seed, 0))
-		d := harness.Must[*desk](t)(o.openShuffled(s, func(all []patterns.Pattern[item]) {
+		d := assert.Must[*desk](t)(o.openShuffled(s, func(all []patterns.Pattern[item]) {
 			order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		}))
 		next := d.itemOf(1, string(rune('a'+seed)))
 		if before == nil {
-			harness.Check(t, d.items.Insert(ctx, d.itemOf(1, "a")))
+			assert.Check(t, d.items.Insert(ctx, d.itemOf(1, "a")))
 		} else {
-			old := harness.Must[*item](t)(d.items.Get(ctx, plainKey(next)))
-			harness.Check(t, sameItem(old, before[0]))
+			old := assert.Must[*item](t)(d.items.Get(ctx, plainKey(next)))
+			assert.Check(t, sameItem(old, before[0]))
 			write := *next
 			write.Meta = old.Meta
-			harness.Check(t, d.items.Replace(ctx, &write))
+			assert.Check(t, d.items.Replace(ctx, &write))
 		}
-		harness.Check(t, d.consistent(ctx, []*item{next}, before), clean(ctx, d.items))
+		assert.Check(t, d.consistent(ctx, []*item{next}, before), clean(ctx, d.items))
 		before = []*item{next}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -44,8 +45,8 @@ func TestEverythingFaults(t *testing.T) {
 func sweptOffice(t testing.TB, s *storagetest.Service, before, after string) storagetest.World {
 	o := newOffice(t, s)
 	if before != "" {
-		d := harness.Must[*desk](t)(o.open(s))
-		harness.Check(t, d.items.Insert(t.Context(), d.itemOf(1, before)))
+		d := assert.Must[*desk](t)(o.open(s))
+		assert.Check(t, d.items.Insert(t.Context(), d.itemOf(1, before)))
 	}
 	var mu sync.Mutex
 	surely := false // somebody was told that it is done

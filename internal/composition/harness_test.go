@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -16,12 +16,12 @@ func open(s *storagetest.Service) (*tables.Account, error) {
 // newRegistry makes a registry of data keys with one key, out of the way of faults.
 func newRegistry(t testing.TB) *encryption.Registry {
 	t.Helper()
-	account := harness.Must[*tables.Account](t)(open(storagetest.Simulator(t, nil)))
+	account := assert.Must[*tables.Account](t)(open(storagetest.Simulator(t, nil)))
 	keys := account.Table("DataKeys")
-	harness.Check(t, keys.Create(t.Context()))
-	wrapper := harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", make([]byte, 32)))
-	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(keys, wrapper, nil))
-	harness.Must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
+	assert.Check(t, keys.Create(t.Context()))
+	wrapper := assert.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", make([]byte, 32)))
+	registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(keys, wrapper, nil))
+	assert.Must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
 	return registry
 }
 

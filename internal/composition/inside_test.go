@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -130,14 +131,14 @@ type failingInside struct {
 // run has one transaction fail, or all of them.
 func (c failingInside) run(t *testing.T, once bool) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	plain := harness.Must[*writer](t)(c.path.open(s))
-	harness.Check(t, plain.table.Create(ctx))
+	plain := assert.Must[*writer](t)(c.path.open(s))
+	assert.Check(t, plain.table.Create(ctx))
 	times := 1
 	if !once {
 		times = 1_000_000
 	}
 	faulty, faults := s.Faulty(storagetest.Times(times, c.fault))
-	err := c.path.do(ctx, harness.Must[*writer](t)(c.path.open(faulty)))
+	err := c.path.do(ctx, assert.Must[*writer](t)(c.path.open(faulty)))
 	if want := c.want(once); want == nil && err != nil || want != nil && !errors.Is(err, want) {
 		t.Errorf("once %v: error is %v, want %v", once, err, want)
 	}
@@ -145,11 +146,11 @@ func (c failingInside) run(t *testing.T, once bool) {
 		t.Errorf("once %v: %d requests, want %d: %v", once, got, want, faults.Calls())
 	}
 	if c.path.outside {
-		harness.Check(t, clean(ctx, plain.clerks))
+		assert.Check(t, clean(ctx, plain.clerks))
 	}
-	marked, rows := harness.Must[map[tables.Key]bool](t)(harness.Marked(ctx, plain.table)), 0
+	marked, rows := assert.Must[map[tables.Key]bool](t)(harness.Marked(ctx, plain.table)), 0
 	for row, readErr := range plain.table.Entities().Query().AllowTableScan().All(ctx) {
-		harness.Check(t, readErr)
+		assert.Check(t, readErr)
 		if err == nil || !marked[row.Key] {
 			rows++
 		}

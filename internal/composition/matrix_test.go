@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -89,7 +90,7 @@ func (x *matrix) addRow(fields []string, notes map[string]bool) error {
 
 func readMatrix(t *testing.T, heading string, rows []string) *matrix {
 	t.Helper()
-	x := harness.Must[*matrix](t)(parseMatrix(string(harness.Must[[]byte](t)(os.ReadFile(page))), heading))
+	x := assert.Must[*matrix](t)(parseMatrix(string(assert.Must[[]byte](t)(os.ReadFile(page))), heading))
 	if !slices.Equal(x.rows, rows) || x.columns != len(parts()) {
 		t.Fatalf("%s has rows %q and %d columns, and the tests have %q and %d", heading, x.rows, x.columns, rows, len(parts()))
 	}
@@ -106,7 +107,7 @@ func partNames() (names []string) {
 // TestMatrixCanFail: a table with a hole, a "no" without a reason, and a row out of turn are errors.
 func TestMatrixCanFail(t *testing.T) {
 	good := "\n## A\n\n| | 1 | 2 |\n| --- | --- | --- |\n| 1 `x` | yes | no a |\n| 2 `y` | no a | yes |\n\n- **a** why\n"
-	x := harness.Must[*matrix](t)(parseMatrix(good, "A"))
+	x := assert.Must[*matrix](t)(parseMatrix(good, "A"))
 	if !slices.Equal(x.rows, []string{"x", "y"}) || !x.cells[[2]int{0, 0}] || x.cells[[2]int{0, 1}] {
 		t.Errorf("%+v", x)
 	}
@@ -138,8 +139,8 @@ func TestMatrix(t *testing.T) {
 					k.mustRefuse(t, err, tables.ErrWiring, k.nameOfPattern(t, both[0]), k.nameOfPattern(t, both[1]))
 					return
 				}
-				harness.Check(t, err)
-				harness.Check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, slices.ContainsFunc(patterns.HostOf(r).Patterns(), func(p *driver.Implementation) bool { return p.Name == "Clip" })))
+				assert.Check(t, err)
+				assert.Check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, slices.ContainsFunc(patterns.HostOf(r).Patterns(), func(p *driver.Implementation) bool { return p.Name == "Clip" })))
 				calls := int64(0)
 				for _, p := range []part{a, b} {
 					if p.name == "eventual.OnCommit" {
@@ -172,7 +173,7 @@ func (k *kit) makeParts(t testing.TB, chosen ...part) []patterns.Pattern[item] {
 // nameOfPattern is the name that a pattern has in a repository.
 func (k *kit) nameOfPattern(t testing.TB, p patterns.Pattern[item]) string {
 	t.Helper()
-	r := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(k.table, patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}))
+	r := assert.Must[*patterns.Repository[item]](t)(patterns.NewRepository(k.table, patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}))
 	implementation, _ := p.Attach(patterns.HostOf(r), nil) // whether it fits is another question
 	return implementation.Name
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -66,14 +67,14 @@ func newOffice(t testing.TB, s *storagetest.Service) *office {
 
 func newOfficeOf(t testing.TB, s *storagetest.Service, registry *encryption.Registry) *office {
 	t.Helper()
-	harness.Check(t, registry.CreateBeacon(t.Context(), "number"))
-	o := &office{registry, harness.Must[encryption.Beacon](t)(registry.Beacon(t.Context(), "number", 0)), s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)}
-	d := harness.Must[*desk](t)(o.open(s))
-	harness.Check(t, d.items.Table().Create(t.Context()), d.copies.Create(t.Context()), d.away.Create(t.Context()), d.queue.Create(t.Context()), second(d.photos.Create(t.Context(), nil)))
+	assert.Check(t, registry.CreateBeacon(t.Context(), "number"))
+	o := &office{registry, assert.Must[encryption.Beacon](t)(registry.Beacon(t.Context(), "number", 0)), s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)}
+	d := assert.Must[*desk](t)(o.open(s))
+	assert.Check(t, d.items.Table().Create(t.Context()), d.copies.Create(t.Context()), d.away.Create(t.Context()), d.queue.Create(t.Context()), second(d.photos.Create(t.Context(), nil)))
 	for _, h := range []*site{{Partition: theSite, Name: "beside"}, {Partition: theSite, Name: "counted"}} {
-		harness.Check(t, d.sites.Insert(t.Context(), h))
+		assert.Check(t, d.sites.Insert(t.Context(), h))
 	}
-	harness.Check(t, d.holders.Insert(t.Context(), &site{Partition: "away", Name: "chief"}))
+	assert.Check(t, d.holders.Insert(t.Context(), &site{Partition: "away", Name: "chief"}))
 	return o
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -61,7 +62,7 @@ func TestOutageOfAnIndex(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o, ctx := newOutage(t, func(c storagetest.Call) bool { return strings.EqualFold(c.Resource, "ClientIndex") }, mode), t.Context()
 				c := &client{City: "Oslo", ID: "1", Email: "1@example.com"}
-				harness.Check(t, o.repo.Insert(ctx, c))
+				assert.Check(t, o.repo.Insert(ctx, c))
 				o.pass(time.Minute)
 				o.down.Set(true)
 				changed := *c
@@ -78,10 +79,10 @@ func TestOutageOfAnIndex(t *testing.T) {
 				check("1@example.com", true)
 				check("1@example.org", false)
 				check("2@example.com", false)
-				harness.Check(t, o.repo.Replace(ctx, &changed))
+				assert.Check(t, o.repo.Replace(ctx, &changed))
 				check("1@example.com", false)
 				check("1@example.org", true)
-				harness.Check(t, harness.Clean(ctx, o.repo.Verify, nil), o.store.Close(ctx))
+				assert.Check(t, harness.Clean(ctx, o.repo.Verify, nil), o.store.Close(ctx))
 			})
 		})
 	}
@@ -131,12 +132,12 @@ func newOutage(t *testing.T, down func(storagetest.Call) bool, mode storagetest.
 	t.Helper()
 	o := &outageOf{service: storagetest.Simulator(t, nil), down: storagetest.NewToggle(storagetest.If(down, mode)), log: &lines{}}
 	faulty, _ := o.service.WithRetries(0).Faulty(o.down)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(faulty.ConnectionString, &tables.AccountOptions{
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(faulty.ConnectionString, &tables.AccountOptions{
 		ClientOptions: faulty.ClientOptions, Logger: slog.New(slog.NewTextHandler(o.log, nil))}))
-	o.store = harness.Must[*patterns.Store](t)(patterns.NewStore(account, "outage", nil))
+	o.store = assert.Must[*patterns.Store](t)(patterns.NewStore(account, "outage", nil))
 	o.byEmail = interpartition.NewIndex("email", func(c *client) compoundkey.Part { return compoundkey.String(c.Email) },
 		&interpartition.Options[client]{Table: o.store.Table("ClientIndex")})
-	o.repo = harness.Must[*patterns.Repository[client]](t)(patterns.NewRepository(o.store.Table("Clients"), patterns.Schema[client]{
+	o.repo = assert.Must[*patterns.Repository[client]](t)(patterns.NewRepository(o.store.Table("Clients"), patterns.Schema[client]{
 		Key: func(c *client) tables.Key {
 			return tables.Key{Partition: c.City, Row: compoundkey.Join("client", compoundkey.String(c.ID))}
 		}, Rows: compoundkey.Starting("client")}, o.byEmail,
@@ -186,8 +187,8 @@ func (o *outageOf) run(t *testing.T) {
 	if err := o.store.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	poisoned := harness.Must[int](t)(eventual.Intents(o.store).Poison().Length(t.Context()))
-	left := harness.Must[int](t)(eventual.Intents(o.store).Length(t.Context()))
+	poisoned := assert.Must[int](t)(eventual.Intents(o.store).Poison().Length(t.Context()))
+	left := assert.Must[int](t)(eventual.Intents(o.store).Length(t.Context()))
 	if poisoned+left > 0 {
 		t.Errorf("%d messages are poisoned and %d left:\n%s", poisoned, left, o.log.having("message_poisoned"))
 	}

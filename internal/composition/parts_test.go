@@ -20,6 +20,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -144,10 +145,10 @@ func newKit(t testing.TB, registry *encryption.Registry) *kit {
 	s := *storagetest.Simulator(t, nil)
 	k := &kit{calls: &storagetest.RequestCounter{}, commits: &atomic.Int64{}, registry: registry, at: time.Now().UTC().Truncate(time.Microsecond)}
 	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, k.calls)
-	k.account = harness.Must[*tables.Account](t)(open(&s))
-	k.queue = harness.Must[*eventual.Queue](t)(eventual.NewQueue(k.account, "queue", nil))
+	k.account = assert.Must[*tables.Account](t)(open(&s))
+	k.queue = assert.Must[*eventual.Queue](t)(eventual.NewQueue(k.account, "queue", nil))
 	k.table, k.away, k.container = k.account.Table("Items"), k.account.Table("Away"), blobstorage.Container(k.account, "blobs")
-	harness.Check(t, k.queue.Create(t.Context()), k.table.Create(t.Context()), k.away.Create(t.Context()), second(k.container.Create(t.Context(), nil)))
+	assert.Check(t, k.queue.Create(t.Context()), k.table.Create(t.Context()), k.away.Create(t.Context()), second(k.container.Create(t.Context(), nil)))
 	k.sites = k.sitesOn(t, k.table)
 	k.calls.Reset()
 	return k
@@ -155,7 +156,7 @@ func newKit(t testing.TB, registry *encryption.Registry) *kit {
 
 func (k *kit) sitesOn(t testing.TB, table *tables.Table, attached ...patterns.Pattern[site]) *patterns.Repository[site] {
 	t.Helper()
-	return harness.Must[*patterns.Repository[site]](t)(patterns.NewRepository(harness.In(table, k.queue), sitesSchema("sites of "+table.Name()), attached...))
+	return assert.Must[*patterns.Repository[site]](t)(patterns.NewRepository(harness.In(table, k.queue), sitesSchema("sites of "+table.Name()), attached...))
 }
 
 // nameOf is a name that no other repository with intents on the queue has.
@@ -278,12 +279,12 @@ func relations() []part {
 		}},
 		{"denormalization.New, Source", func(t testing.TB, k *kit, n int) patterns.Pattern[item] {
 			copies := denormalization.New(fmt.Sprint("away", n), k.link(n, func(*item) tables.Key { return siteKey("away", "one") }), nil)
-			harness.Must[*patterns.Repository[site]](t)(patterns.NewRepository(harness.In(k.away, k.queue), sitesSchema(k.nameOf("away")), copies.Holder()))
+			assert.Must[*patterns.Repository[site]](t)(patterns.NewRepository(harness.In(k.away, k.queue), sitesSchema(k.nameOf("away")), copies.Holder()))
 			return copies.Source()
 		}},
 		{"denormalization.New, Holder", func(t testing.TB, k *kit, n int) patterns.Pattern[item] {
 			copies := denormalization.New(fmt.Sprint("region", n), k.awayLink(n), nil)
-			harness.Must[*patterns.Repository[site]](t)(patterns.NewRepository(harness.In(k.away, k.queue), sitesSchema(k.nameOf("region")), copies.Source()))
+			assert.Must[*patterns.Repository[site]](t)(patterns.NewRepository(harness.In(k.away, k.queue), sitesSchema(k.nameOf("region")), copies.Source()))
 			return copies.Holder()
 		}},
 		{"relationships.Count", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {

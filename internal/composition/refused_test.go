@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -43,14 +43,14 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	sealed, clipped := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern[item]{sealing(), clips()})), harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{clips()}))
-	plain := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
+	sealed, clipped := assert.Must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern[item]{sealing(), clips()})), assert.Must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{clips()}))
+	plain := assert.Must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
 	for what, both := range map[string][2]*patterns.Repository[item]{`"encryption"`: {sealed, clipped}, `"Clip"`: {clipped, plain}} {
 		if _, err := archive.New(k.queue, "m", both[0], archive.ToRepository(both[1], nil), nil); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), what) {
 			t.Errorf("a mover into a repository without %s: %v", what, err)
 		}
 	}
-	harness.Must[*archive.Mover[item]](t)(archive.New(k.queue, "back", clipped, archive.ToRepository(sealed, nil), nil))
+	assert.Must[*archive.Mover[item]](t)(archive.New(k.queue, "back", clipped, archive.ToRepository(sealed, nil), nil))
 	if n := k.calls.Count(); n != 0 {
 		t.Errorf("%d requests", n)
 	}
@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 func TestRefusedOnWriting(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
 	whole := interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true})
-	wide := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{whole, widentities.New[item](nil)}))
+	wide := assert.Must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{whole, widentities.New[item](nil)}))
 	k.wide = true
 	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a copy outside of an entity in several rows: %v", err)
@@ -79,15 +79,15 @@ func TestPatternsOfOneCompanion(t *testing.T) {
 	byItems := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) }, nil)
 	sites := k.sitesOn(t, k.table, copies.Holder(), byItems)
 	byCount := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
-	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
+	r := assert.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
 	a := k.itemOf(1, "a", false)
-	harness.Check(t, k.prepareFor(t, r, a), second(sites.Rebuild(ctx, nil)), r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
-	held := harness.Must[*site](t)(byItems.Get(ctx, compoundkey.String("counted0-1")))
+	assert.Check(t, k.prepareFor(t, r, a), second(sites.Rebuild(ctx, nil)), r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
+	held := assert.Must[*site](t)(byItems.Get(ctx, compoundkey.String("counted0-1")))
 	if held.Items != 1 || held.Key() != one(a) {
 		t.Errorf("%+v", held)
 	}
-	harness.Check(t, r.Delete(ctx, a), clean(ctx, r), clean(ctx, sites))
-	if held := harness.Must[*site](t)(sites.Get(ctx, one(a))); held.Items != 0 {
+	assert.Check(t, r.Delete(ctx, a), clean(ctx, r), clean(ctx, sites))
+	if held := assert.Must[*site](t)(sites.Get(ctx, one(a))); held.Items != 0 {
 		t.Errorf("%+v", held)
 	}
 }
@@ -111,27 +111,27 @@ func TestPlanBeyondItsIntent(t *testing.T) {
 		nil)
 	sites := k.sitesOn(t, k.table, bySize)
 	plans := 0
-	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{
+	r := assert.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{
 		relationships.NewParentCount("counted", sites, parent, func(p *site) *int { return &p.Items }),
 		largeentities.NewProperty[item]("Photo", k.container, &largeentities.Options{Threshold: -1}),
 		interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true, Unique: true}),
 		&interrupted{func() {
 			if plans++; plans == 1 {
-				harness.Must[*site](t)(sites.Update(ctx, siteKey(theSite, "counted0"), func(p *site) error { p.Items += 10; return nil }))
+				assert.Must[*site](t)(sites.Update(ctx, siteKey(theSite, "counted0"), func(p *site) error { p.Items += 10; return nil }))
 			}
 		}}}))
-	harness.Check(t, sites.Insert(ctx, &site{Partition: theSite, Name: "counted0"}))
+	assert.Check(t, sites.Insert(ctx, &site{Partition: theSite, Name: "counted0"}))
 	a := k.itemOf(1, "a", false)
-	harness.Check(t, r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
+	assert.Check(t, r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
 	got, err := r.Get(ctx, r.KeyOf(a))
-	harness.Check(t, err, sameItem(got, a))
-	if p := harness.Must[*site](t)(bySize.Get(ctx, compoundkey.String("counted0-11"))); p.Items != 11 || plans != 2 {
+	assert.Check(t, err, sameItem(got, a))
+	if p := assert.Must[*site](t)(bySize.Get(ctx, compoundkey.String("counted0-11"))); p.Items != 11 || plans != 2 {
 		t.Errorf("%+v, %d plans", p, plans)
 	}
 	blobs := 0
 	for pager := k.container.NewListBlobsFlatPager(nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
-		harness.Check(t, err)
+		assert.Check(t, err)
 		blobs += len(page.Segment.BlobItems)
 	}
 	if blobs != 1 {
@@ -142,13 +142,13 @@ func TestPlanBeyondItsIntent(t *testing.T) {
 // TestAccountOpenedTwice: parents whose account another part of the program has opened are on the same table.
 func TestAccountOpenedTwice(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	first, again := harness.Must[*tables.Account](t)(open(s)), harness.Must[*tables.Account](t)(open(s))
-	harness.Check(t, first.Table("Items").Create(t.Context()))
-	sites := harness.Must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites")))
+	first, again := assert.Must[*tables.Account](t)(open(s)), assert.Must[*tables.Account](t)(open(s))
+	assert.Check(t, first.Table("Items").Create(t.Context()))
+	sites := assert.Must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites")))
 	counted := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
-	items := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}, counted))
-	harness.Check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{at: time.Now().UTC().Truncate(time.Microsecond)}).itemOf(1, "a", false)))
-	if p := harness.Must[*site](t)(sites.Get(t.Context(), siteKey(theSite, "counted"))); p.Items != 1 {
+	items := assert.Must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}, counted))
+	assert.Check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{at: time.Now().UTC().Truncate(time.Microsecond)}).itemOf(1, "a", false)))
+	if p := assert.Must[*site](t)(sites.Get(t.Context(), siteKey(theSite, "counted"))); p.Items != 1 {
 		t.Errorf("%d items are counted", p.Items)
 	}
 }

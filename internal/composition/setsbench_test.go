@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -62,7 +63,7 @@ func elapsed(f func()) time.Duration {
 func fresh(b *testing.B, a *tables.Account, name string) *tables.Table {
 	b.Helper()
 	table := a.Table(name)
-	harness.Check(b, table.CreateIfMissing(b.Context()), table.Drop(b.Context()), table.Create(b.Context()))
+	assert.Check(b, table.CreateIfMissing(b.Context()), table.Drop(b.Context()), table.Create(b.Context()))
 	return table
 }
 
@@ -84,13 +85,13 @@ func benchRebuild(b *testing.B, n int) {
 	recording, plain := benchAccount(b, recorder), benchAccount(b, harness.BareTransport(b))
 	filled := func(a *tables.Account, name string) *tables.Table {
 		table := fresh(b, a, name)
-		bare := harness.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema))
-		harness.Must[tables.Report](b)(bare.BulkNonAtomic(ctx, benchClerks(n, 1), nil))
+		bare := assert.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema))
+		assert.Must[tables.Report](b)(bare.BulkNonAtomic(ctx, benchClerks(n, 1), nil))
 		return table
 	}
 	rebuild := func(table *tables.Table) {
 		index := intrapartition.NewIndex("email", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
-		repo := harness.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema, index))
+		repo := assert.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema, index))
 		if report, err := repo.Rebuild(ctx, nil); err != nil || report.Written != int64(n) {
 			b.Fatal(report, err)
 		}
@@ -111,10 +112,10 @@ func benchRebuild(b *testing.B, n int) {
 			table := filled(plain, name+"B")
 			ours += elapsed(func() { rebuild(table) })
 			table = filled(plain, name+"B")
-			rows := harness.Must[*tables.Rows[benchClerk]](b)(tables.RowsOf[benchClerk](table))
+			rows := assert.Must[*tables.Rows[benchClerk]](b)(tables.RowsOf[benchClerk](table))
 			ceiling += elapsed(func() {
 				for _, err := range rows.Query().AllowTableScan().All(ctx) {
-					harness.Check(b, err)
+					assert.Check(b, err)
 				}
 				harness.Replay(b, harness.BareTransport(b), batches, 8, func(_ *harness.Recorded, status int, answer []byte) {
 					if status != http.StatusAccepted || bytes.Contains(answer, []byte("HTTP/1.1 4")) {
@@ -123,7 +124,7 @@ func benchRebuild(b *testing.B, n int) {
 				})
 			})
 		}
-		harness.Check(b, plain.Table(name+"A").Drop(ctx), plain.Table(name+"B").Drop(ctx))
+		assert.Check(b, plain.Table(name+"A").Drop(ctx), plain.Table(name+"B").Drop(ctx))
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(ours)/float64(ceiling), "x-scan-and-replay")
@@ -144,15 +145,15 @@ func BenchmarkBulkOnService(b *testing.B) {
 		for _, suffix := range suffixes {
 			fresh(b, a, name+suffix)
 		}
-		store := harness.Must[*patterns.Store](b)(patterns.NewStore(a, strings.ToLower(name), nil))
+		store := assert.Must[*patterns.Store](b)(patterns.NewStore(a, strings.ToLower(name), nil))
 		options := func(suffix string) *interpartition.Options[benchClerk] {
 			return &interpartition.Options[benchClerk]{ByPartition: true, Table: store.Table(name + suffix)}
 		}
 		emails := interpartition.NewIndex("email", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.Email) }, options("Emails"))
 		names := interpartition.NewIndex("name", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.LastName) }, options("Names"))
-		repo := harness.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(store.Table(name+"Staff"), benchSchema, emails, names))
-		harness.Check(b, store.Create(ctx))
-		b.Cleanup(func() { harness.Check(b, store.Close(context.Background())) })
+		repo := assert.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(store.Table(name+"Staff"), benchSchema, emails, names))
+		assert.Check(b, store.Create(ctx))
+		b.Cleanup(func() { assert.Check(b, store.Close(context.Background())) })
 		return repo
 	}
 	load := func(repo *patterns.Repository[benchClerk]) {
@@ -183,7 +184,7 @@ func BenchmarkBulkOnService(b *testing.B) {
 			})
 		}
 		for _, suffix := range suffixes {
-			harness.Check(b, plain.Table(name+suffix).Drop(ctx))
+			assert.Check(b, plain.Table(name+suffix).Drop(ctx))
 		}
 	}
 	b.ReportMetric(0, "ns/op")

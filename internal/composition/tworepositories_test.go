@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -21,14 +22,14 @@ type remark struct {
 // twoRepositories inserts, replaces and deletes an item and a remark in transactions with both.
 func twoRepositories(t testing.TB, k *kit, p part) error {
 	ctx := t.Context()
-	items := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+	items := assert.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 	text := func(v *remark) compoundkey.Part { return compoundkey.String(v.Text) }
-	remarks := harness.Must[*patterns.Repository[remark]](t)(patterns.NewRepository(harness.In(k.table, k.queue), patterns.Schema[remark]{Name: "remarks", Rows: compoundkey.Starting("remark"),
+	remarks := assert.Must[*patterns.Repository[remark]](t)(patterns.NewRepository(harness.In(k.table, k.queue), patterns.Schema[remark]{Name: "remarks", Rows: compoundkey.Starting("remark"),
 		Key: func(v *remark) tables.Key { return tables.Key{Partition: v.Partition, Row: "remark_1"} }},
 		interpartition.NewIndex("remarktext", text, &interpartition.Options[remark]{Unique: true}),
 		indexentities.NewInTable("remarklist", text, nil, &indexentities.Options[remark]{ByPartition: true})))
 	a := k.itemOf(1, "a", false)
-	harness.Check(t, k.prepareFor(t, items, a))
+	assert.Check(t, k.prepareFor(t, items, a))
 	v := &remark{Partition: items.KeyOf(a).Partition, Text: "first"}
 	for i, stage := range []func(x *tables.Transaction){
 		func(x *tables.Transaction) { items.StageInsert(x, a); remarks.StageInsert(x, v) },

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -47,7 +48,7 @@ func TestMatrixUses(t *testing.T) {
 				k := newKit(t, registry)
 				err := u.run(t, k, p)
 				if x.cells[[2]int{i, j}] {
-					harness.Check(t, err)
+					assert.Check(t, err)
 					return
 				}
 				kind := map[bool]error{true: tables.ErrInvalid, false: tables.ErrWiring}[u.name == "Repository.Merge"] // what it merges is input
@@ -77,7 +78,7 @@ func makers() []use {
 				return err
 			}
 			k.keyOf = spread.Repository().KeyOf
-			harness.Check(t, spread.Prepare(t.Context(), k.itemOf(1, "a", false)))
+			assert.Check(t, spread.Prepare(t.Context(), k.itemOf(1, "a", false)))
 			return k.lifeBy(t, spread.Repository(), p, spread.Insert, spread.Replace, spread.Delete)
 		}},
 		{"scatter.NewNatural", func(t testing.TB, k *kit, p part) error {
@@ -100,7 +101,7 @@ func makers() []use {
 			if err != nil {
 				return err
 			}
-			harness.Check(t, tables.Prepare(t.Context(), k.at, k.at))
+			assert.Check(t, tables.Prepare(t.Context(), k.at, k.at))
 			return k.lifeBy(t, r, p, tables.Insert, tables.Replace, tables.Delete)
 		}},
 	}
@@ -112,7 +113,7 @@ func (k *kit) lifeBy(t testing.TB, r *patterns.Repository[item], p part, insert,
 	k.keyOf = r.KeyOf
 	a, b := k.itemOf(1, "a", p.name == "largeentities.Stream"), k.itemOf(1, "b", p.name == "largeentities.Stream")
 	b.Entry = a.Entry
-	harness.Check(t, k.prepareFor(t, r, a))
+	assert.Check(t, k.prepareFor(t, r, a))
 	if err := insert(ctx, a); err != nil {
 		return err
 	}
@@ -122,9 +123,9 @@ func (k *kit) lifeBy(t testing.TB, r *patterns.Repository[item], p part, insert,
 // inserted is a plain repository of one pattern with an item in it.
 func (k *kit) inserted(t testing.TB, p part) (*patterns.Repository[item], *item) {
 	t.Helper()
-	r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+	r := assert.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 	a := k.itemOf(1, "a", p.name == "largeentities.Stream")
-	harness.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
+	assert.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
 	k.calls.Reset()
 	return r, a
 }
@@ -136,7 +137,7 @@ func verbs() []use {
 			r, a := k.inserted(t, p)
 			b := k.itemOf(1, "b", p.name == "largeentities.Stream")
 			b.Entry = a.Entry
-			harness.Check(t, r.Upsert(t.Context(), b), clean(t.Context(), r))
+			assert.Check(t, r.Upsert(t.Context(), b), clean(t.Context(), r))
 			_, err := r.Update(t.Context(), r.KeyOf(a), func(v *item) error { v.Name, v.Team = "name c", "team c"; return nil })
 			return errors.Join(err, clean(t.Context(), r))
 		}},
@@ -169,17 +170,17 @@ func verbs() []use {
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), r))
 		}},
 		{"Repository.BulkNonAtomic", func(t testing.TB, k *kit, p part) error {
-			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			r := assert.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			streams := p.name == "largeentities.Stream"
 			first, a, b := k.itemOf(1, "first", streams), k.itemOf(2, "a", streams), k.itemOf(3, "b", streams) // one partition
-			harness.Check(t, k.prepareFor(t, r, a))
+			assert.Check(t, k.prepareFor(t, r, a))
 			if strings.HasSuffix(p.name, "Source") { // all items name one holder
 				if _, err := r.BulkNonAtomic(t.Context(), one(a), nil); err != nil {
 					return err
 				}
 				return clean(t.Context(), r)
 			}
-			harness.Check(t, r.Insert(t.Context(), first))
+			assert.Check(t, r.Insert(t.Context(), first))
 			all := func(yield func(*item, error) bool) {
 				_ = yield(a, nil) && yield(k.itemOf(1, "first", streams), nil) && yield(b, nil)
 			}
@@ -199,13 +200,13 @@ func verbs() []use {
 			return errors.Join(clean(t.Context(), r), bulkVerbs(t, k, r, streams, a, b))
 		}},
 		{"Repository.StageInsert, StageReplace, StageDelete", func(t testing.TB, k *kit, p part) error {
-			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			r := assert.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			a := k.itemOf(1, "a", false)
 			stages := []func(*tables.Transaction, *item){r.StageInsert, r.StageReplace, r.StageDelete}
 			for i, stage := range stages {
 				x := r.Table().NewTransaction()
 				if i == 0 {
-					harness.Check(t, k.prepareFor(t, r, a))
+					assert.Check(t, k.prepareFor(t, r, a))
 				}
 				stage(x, a)
 				if err := errors.Join(second(x.Commit(t.Context())), clean(t.Context(), r)); err != nil {
@@ -218,7 +219,7 @@ func verbs() []use {
 		{"Repository.Verify, Repair, Rebuild", func(t testing.TB, k *kit, p part) error {
 			r, _ := k.inserted(t, p)
 			all, err := harness.Findings(t.Context(), r.Repair, &patterns.JobOptions{Lag: time.Millisecond})
-			harness.Check(t, err)
+			assert.Check(t, err)
 			for _, found := range all {
 				t.Errorf("repaired %v", found)
 			}
@@ -291,13 +292,13 @@ func others() []use {
 			from, a := k.inserted(t, p)
 			into := *k // with patterns of its own
 			into.table, into.away = k.account.Table("Archive"), k.account.Table("ArchiveAway")
-			harness.Check(t, into.table.Create(t.Context()), into.away.Create(t.Context()))
+			assert.Check(t, into.table.Create(t.Context()), into.away.Create(t.Context()))
 			into.sites, into.container = k.sitesOn(t, into.table), blobstorage.Container(k.account, "archived") // lists of one name in one container are one
-			harness.Check(t, second(into.container.Create(t.Context(), nil)))
-			to := harness.Must[*patterns.Repository[item]](t)(into.plain(into.makeParts(t, p)))
-			harness.Check(t, into.prepareFor(t, to, a))
-			mover := harness.Must[*archive.Mover[item]](t)(archive.New(k.queue, "archive", from, archive.ToRepository(to, nil), nil))
-			harness.Check(t, mover.Move(t.Context(), a))
+			assert.Check(t, second(into.container.Create(t.Context(), nil)))
+			to := assert.Must[*patterns.Repository[item]](t)(into.plain(into.makeParts(t, p)))
+			assert.Check(t, into.prepareFor(t, to, a))
+			mover := assert.Must[*archive.Mover[item]](t)(archive.New(k.queue, "archive", from, archive.ToRepository(to, nil), nil))
+			assert.Check(t, mover.Move(t.Context(), a))
 			drain(t, k.queue)
 			got, err := to.Get(t.Context(), to.KeyOf(a))
 			if _, gone := from.Get(t.Context(), from.KeyOf(a)); !errors.Is(gone, tables.ErrNotFound) {
@@ -311,7 +312,7 @@ func others() []use {
 			if err != nil {
 				return err
 			}
-			harness.Check(t, mover.Move(t.Context(), a))
+			assert.Check(t, mover.Move(t.Context(), a))
 			drain(t, k.queue)
 			got, err := archive.Read[item](t.Context(), k.container, a.LogID)
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), from))
@@ -322,41 +323,41 @@ func others() []use {
 				return err
 			}
 			a := k.itemOf(1, "a", p.name == "largeentities.Stream")
-			harness.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
+			assert.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
 			drain(t, k.queue)
-			harness.Check(t, clean(t.Context(), r), r.Delete(t.Context(), a))
+			assert.Check(t, clean(t.Context(), r), r.Delete(t.Context(), a))
 			drain(t, k.queue)
 			return clean(t.Context(), r)
 		}},
 		{"heterogeneous.Registry", registryUse},
 		{"relationships.Pair", func(t testing.TB, k *kit, p part) error {
-			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			r := assert.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			pair, err := relationships.NewPair(r, k.sites, func(key tables.Key) tables.Key { return siteKey(key.Partition, "pair") })
 			if err != nil {
 				return err
 			}
 			a, b := k.itemOf(1, "a", false), &site{Partition: "Sales", Name: "pair"}
-			harness.Check(t, k.prepareFor(t, r, a), pair.Insert(t.Context(), a, b), clean(t.Context(), r))
+			assert.Check(t, k.prepareFor(t, r, a), pair.Insert(t.Context(), a, b), clean(t.Context(), r))
 			return errors.Join(pair.Delete(t.Context(), a, b), clean(t.Context(), r))
 		}},
 		{"relationships.Reference, Cache", func(t testing.TB, k *kit, p part) error {
 			r, a := k.inserted(t, p)
-			cache := harness.Must[*relationships.Cache[item]](t)(relationships.NewCache(r, r.Query().Partition("Sales"), nil))
+			cache := assert.Must[*relationships.Cache[item]](t)(relationships.NewCache(r, r.Query().Partition("Sales"), nil))
 			defer cache.Close()
 			for _, source := range []relationships.Source[item]{cache, relationships.FromRepository(r, 0)} {
 				got, err := relationships.Reference[item, item]{Source: source, Key: relationships.SameKey(r)}.Get(t.Context(), a)
-				harness.Check(t, err, sameItem(got, a))
+				assert.Check(t, err, sameItem(got, a))
 			}
 			return nil
 		}},
 		{"dataseries.Counter.StageAddOnce", func(t testing.TB, k *kit, p part) error {
-			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
-			counter := harness.Must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](k.table, "Hour_", 24, nil))
+			r := assert.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			counter := assert.Must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](k.table, "Hour_", 24, nil))
 			x, a, series := r.Table().NewTransaction(), k.itemOf(1, "a", false), tables.Key{Partition: "Sales", Row: "series"}
-			harness.Check(t, k.prepareFor(t, r, a))
+			assert.Check(t, k.prepareFor(t, r, a))
 			r.StageInsert(x, a)
-			harness.Check(t, second(counter.StageAddOnce(t.Context(), x, series, 3, 1, "insert 1")), second(x.Commit(t.Context())))
-			got := harness.Must[*dataseries.Values[int64]](t)(counter.Read(t.Context(), series))
+			assert.Check(t, second(counter.StageAddOnce(t.Context(), x, series, 3, 1, "insert 1")), second(x.Commit(t.Context())))
+			got := assert.Must[*dataseries.Values[int64]](t)(counter.Read(t.Context(), series))
 			if got.Slots[3].Value != 1 {
 				return fmt.Errorf("the count is %+v", got)
 			}
@@ -373,19 +374,19 @@ func registryUse(t testing.TB, k *kit, p part) error {
 		chosen = append(chosen, p)
 	}
 	made := k.makeParts(t, chosen...)
-	r := harness.Must[*patterns.Repository[item]](t)(k.plain(made))
+	r := assert.Must[*patterns.Repository[item]](t)(k.plain(made))
 	a := k.itemOf(1, "a", p.name == "largeentities.Stream")
-	harness.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
+	assert.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
 	registry, err := heterogeneous.NewRegistry(k.table, made[0].(heterogeneous.AnyType))
 	if err != nil {
 		return err
 	}
 	items := 0
 	for v, err := range registry.Query().Partition("Sales").All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		if v, is := v.(*item); is {
 			items++
-			harness.Check(t, sameItem(v, a), registry.Delete(t.Context(), v))
+			assert.Check(t, sameItem(v, a), registry.Delete(t.Context(), v))
 		}
 	}
 	if items != 1 {
@@ -400,8 +401,8 @@ func one(v *item) iter.Seq2[*item, error] {
 
 func drain(t testing.TB, queue *eventual.Queue) {
 	t.Helper()
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
-	harness.Check(t, second(worker.Drain(t.Context())))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
+	assert.Check(t, second(worker.Drain(t.Context())))
 	if n := worker.Stats().Poisoned + worker.Stats().Failed; n != 0 {
 		t.Fatalf("%d messages failed", n)
 	}

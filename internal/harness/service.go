@@ -42,7 +42,7 @@ func Account(t testing.TB) *tables.Account {
 func AccountWith(t testing.TB, change func(*azcore.ClientOptions)) *tables.Account {
 	t.Helper()
 	options := &tables.AccountOptions{ClientOptions: ClientOptions(t, change)}
-	return Must[*tables.Account](t)(tables.NewAccountFromConnectionString(storagetest.Open(t).ConnectionString, options))
+	return assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(storagetest.Open(t).ConnectionString, options))
 }
 
 // ClientOptions returns the client options of the test service after change, which may add policies, wrap the transport
@@ -112,15 +112,6 @@ func OneKind(t testing.TB, errs ...error) {
 	}
 }
 
-// Must returns the value of a call that must not fail.
-func Must[T any](t testing.TB) func(T, error) T { return assert.Must[T](t) }
-
-// Check fails the test if one of the errors is not nil.
-func Check(t testing.TB, errs ...error) {
-	t.Helper()
-	assert.Check(t, errs...)
-}
-
 // Transport is a service inside the test: a function that replaces the network.
 type Transport func(*http.Request) (*http.Response, error)
 
@@ -161,7 +152,7 @@ func InProcessRetrying(t testing.TB, f Transport) *tables.Account {
 func inProcess(t testing.TB, f Transport, retry policy.RetryOptions) *tables.Account {
 	t.Helper()
 	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: f, Retry: retry}}
-	return Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", options))
+	return assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", options))
 }
 
 // Counted opens the test account and counts its requests.

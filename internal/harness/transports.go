@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -243,6 +244,6 @@ func Cosmos(t testing.TB, keys []tables.Key) *tables.Table {
 		}
 		return Reply(req, http.StatusOK, `{"value":[`+strings.Join(rows[:3], ",")+`]}`, "X-Ms-Continuation-Nextpartitionkey", strconv.Itoa(from+3)), nil
 	})
-	return Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
+	return assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
 		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: answer}})).Table("Events")
 }

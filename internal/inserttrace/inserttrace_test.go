@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	goroutines "github.com/tablepatterns/tablepatterns/internal/leaks"
 )
@@ -30,10 +31,10 @@ func TestInsert(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program, data, profile := filepath.Join(dir, "program"), filepath.Join(dir, "data"), filepath.Join(dir, "profile")
-	harness.Check(t, os.Mkdir(data, 0o755))
+	assert.Check(t, os.Mkdir(data, 0o755))
 	run(t, "build", "-cover", "-covermode=atomic", "-coverpkg="+modulePath+"...", "-o", program, ".")
 	calls, err := exec.CommandContext(t.Context(), program, data).Output()
-	harness.Check(t, err)
+	assert.Check(t, err)
 	run(t, "tool", "covdata", "textfmt", "-i="+data, "-o="+profile)
 	functions, files, packages := 0, map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(run(t, "tool", "cover", "-func="+profile)) {

@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -81,13 +80,13 @@ func adopt(t *testing.T, s *storagetest.Service) {
 	if os.Getenv("TABLEPATTERNS_THOROUGH") == "1" {
 		partitions = 100
 	}
-	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(a, s.QueueName(t), nil))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(a, s.QueueName(t), nil))
 	table := store.Table(s.TableName(t))
-	harness.Check(t, table.CreateIfMissing(ctx))
+	assert.Check(t, table.CreateIfMissing(ctx))
 	program := func(verb string) {
 		t.Helper()
-		jsclient.Run(t, s, adoptScript, harness.Must[[]byte](t)(json.Marshal(map[string]any{"table": table.Name(), "verb": verb, "partitions": partitions, "halves": isAzurite(s)})))
+		jsclient.Run(t, s, adoptScript, assert.Must[[]byte](t)(json.Marshal(map[string]any{"table": table.Name(), "verb": verb, "partitions": partitions, "halves": isAzurite(s)})))
 	}
 	program("fill")
 	notes := otherRows(t, table)
@@ -101,13 +100,13 @@ func adopt(t *testing.T, s *storagetest.Service) {
 	byEmail := interpartition.NewIndex("email", func(o *adoptedOrder) compoundkey.Part { return compoundkey.String(o.Email) },
 		&interpartition.Options[adoptedOrder]{Unique: true})
 	byTotal := indexentities.NewInPartition("thousands", func(o *adoptedOrder) compoundkey.Part { return compoundkey.Int(o.Total%10, 1) })
-	orders := harness.Must[*patterns.Repository[adoptedOrder]](t)(patterns.NewRepository(table, patterns.Schema[adoptedOrder]{
+	orders := assert.Must[*patterns.Repository[adoptedOrder]](t)(patterns.NewRepository(table, patterns.Schema[adoptedOrder]{
 		Rows: compoundkey.Range("O-", "O."), Mine: func(k tables.Key) bool { return len(k.Row) == len("O-2024-000123") }, Where: tables.Eq("kind", "order"),
 	}, byStatus, byEmail, byTotal))
-	harness.Check(t, store.Create(ctx))
+	assert.Check(t, store.Create(ctx))
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(ctx)
-		harness.Check(t, store.Close(ctx), table.Drop(ctx))
+		assert.Check(t, store.Close(ctx), table.Drop(ctx))
 	})
 
 	read, bad := countOrders(ctx, t, orders)
@@ -125,11 +124,11 @@ func adopt(t *testing.T, s *storagetest.Service) {
 	}()
 	program("change")
 	first := <-rebuilt
-	harness.Check(t, first.err)
+	assert.Check(t, first.err)
 	t.Logf("Rebuild beside the other program: %s", first.report)
 	for i := range 5 {
 		key := tables.Key{Partition: fmt.Sprint("customer-", i), Row: fmt.Sprintf("O-2024-%06d", i*100+40)}
-		o := harness.Must[*adoptedOrder](t)(orders.Update(ctx, key, func(o *adoptedOrder) error { o.Total += 10; return nil }))
+		o := assert.Must[*adoptedOrder](t)(orders.Update(ctx, key, func(o *adoptedOrder) error { o.Total += 10; return nil }))
 		assert.Equal(t, o.Rest["note"], tables.String("kept"), "a property without a field is lost: %+v", o)
 	}
 	options := &patterns.JobOptions{Lag: time.Nanosecond}
@@ -138,7 +137,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		found[f.Kind.String()+" "+f.Pattern]++
 		return nil
 	}
-	repaired := harness.Must[tables.Report](t)(orders.Repair(ctx, options))
+	repaired := assert.Must[tables.Report](t)(orders.Repair(ctx, options))
 	t.Logf("Repair: %s, %v", repaired, found)
 
 	// What is left are the bad rows: a total that is a text, half of a surrogate pair, and an email that two orders have.
@@ -147,7 +146,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		left[cmp.Or(f.Entity.Row, f.Location)] = true
 		return nil
 	}
-	verified := harness.Must[tables.Report](t)(orders.Verify(ctx, options))
+	verified := assert.Must[tables.Report](t)(orders.Verify(ctx, options))
 	t.Logf("Verify: %s, left %v", verified, left)
 	for row := range left {
 		assert.Contains(t, "O-2024-000007 O-2024-000009 O-2024-000010 O-2024-000011", row)
@@ -193,7 +192,7 @@ func otherRows(t *testing.T, table *tables.Table) map[string]string {
 	t.Helper()
 	etags := map[string]string{}
 	for e, err := range table.Entities().Query().Where(tables.Ne("kind", "order")).AllowTableScan().All(t.Context()) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		etags[e.Key.Partition+" "+e.Key.Row] = string(e.ETag)
 	}
 	return etags

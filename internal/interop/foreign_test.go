@@ -62,9 +62,9 @@ var foreignKey = tables.Key{Partition: "Sales", Row: foreignRow}
 // newForeignWorld opens a repository with one index: "near" in the partition, or "outside", global and in the same table.
 func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreignWorld {
 	t.Helper()
-	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	w := &foreignWorld{s: s}
-	w.store = harness.Must[*patterns.Store](t)(patterns.NewStore(a, s.QueueName(t), nil))
+	w.store = assert.Must[*patterns.Store](t)(patterns.NewStore(a, s.QueueName(t), nil))
 	w.table = w.store.Table(s.TableName(t))
 	schema := patterns.Schema[staffMember]{
 		Key:  func(e *staffMember) tables.Key { return tables.Key{Partition: e.Department, Row: e.Row} },
@@ -79,9 +79,9 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 			&interpartition.Options[staffMember]{Unique: true})
 		pattern = w.badge
 	}
-	w.repo = harness.Must[*patterns.Repository[staffMember]](t)(patterns.NewRepository(w.table, schema, pattern))
-	harness.Check(t, w.store.Create(t.Context()))
-	t.Cleanup(func() { harness.Check(t, w.store.Close(context.WithoutCancel(t.Context()))) })
+	w.repo = assert.Must[*patterns.Repository[staffMember]](t)(patterns.NewRepository(w.table, schema, pattern))
+	assert.Check(t, w.store.Create(t.Context()))
+	t.Cleanup(func() { assert.Check(t, w.store.Close(context.WithoutCancel(t.Context()))) })
 	return w
 }
 
@@ -89,7 +89,7 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 func (w *foreignWorld) write(t *testing.T, action foreignAction) {
 	t.Helper()
 	action.Table, action.Partition, action.Row = w.table.Name(), foreignKey.Partition, foreignKey.Row
-	jsclient.Run(t, w.s, foreignScript, harness.Must[[]byte](t)(json.Marshal([]foreignAction{action})))
+	jsclient.Run(t, w.s, foreignScript, assert.Must[[]byte](t)(json.Marshal([]foreignAction{action})))
 }
 
 // clean checks that nothing is wrong with the table, which has this many rows.
@@ -108,15 +108,15 @@ func (w *foreignWorld) clean(t *testing.T, rows int) {
 func (w *foreignWorld) same(t *testing.T, want staffMember) *staffMember {
 	t.Helper()
 	ctx := t.Context()
-	own := harness.Must[*staffMember](t)(w.repo.Get(ctx, foreignKey))
+	own := assert.Must[*staffMember](t)(w.repo.Get(ctx, foreignKey))
 	found, n := (*staffMember)(nil), 0
 	if w.email != nil {
-		found = harness.Must[*staffMember](t)(w.email.In(foreignKey.Partition).Get(ctx, compoundkey.String(want.Email)))
+		found = assert.Must[*staffMember](t)(w.email.In(foreignKey.Partition).Get(ctx, compoundkey.String(want.Email)))
 		for range w.email.In(foreignKey.Partition).Range(ctx, compoundkey.All()) {
 			n++
 		}
 	} else {
-		found = harness.Must[*staffMember](t)(w.badge.Get(ctx, compoundkey.String(want.Badge)))
+		found = assert.Must[*staffMember](t)(w.badge.Get(ctx, compoundkey.String(want.Badge)))
 		for range w.badge.Range(ctx, compoundkey.All()) {
 			n++
 		}
@@ -144,12 +144,12 @@ func (w *foreignWorld) gone(t *testing.T) {
 func (w *foreignWorld) addLater(t *testing.T) {
 	t.Helper()
 	_, err := w.table.Client().UpdateEntity(t.Context(), []byte(`{"PartitionKey":"Sales","RowKey":"`+foreignRow+`","_tpLater":"kept"}`), &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeMerge})
-	harness.Check(t, err)
+	assert.Check(t, err)
 }
 
 func (w *foreignWorld) hasLater(t *testing.T) {
 	t.Helper()
-	answer := harness.Must[aztables.GetEntityResponse](t)(w.table.Client().GetEntity(t.Context(), foreignKey.Partition, foreignKey.Row, nil))
+	answer := assert.Must[aztables.GetEntityResponse](t)(w.table.Client().GetEntity(t.Context(), foreignKey.Partition, foreignKey.Row, nil))
 	var stored map[string]any
 	if err := json.Unmarshal(answer.Value, &stored); err != nil || stored["_tpLater"] != "kept" {
 		t.Errorf("the property of a later version is %v: %v", stored["_tpLater"], err)
@@ -177,7 +177,7 @@ func TestForeignNear(t *testing.T) {
 			w.clean(t, 2)
 
 			e.Name, e.Email = "J. Jones", "j@contoso.com"
-			harness.Check(t, w.repo.Replace(ctx, e))
+			assert.Check(t, w.repo.Replace(ctx, e))
 			w.same(t, staffMember{Name: "J. Jones", Email: "j@contoso.com", Badge: "B-1", Salary: 3})
 			w.hasLater(t)
 			w.clean(t, 2)
@@ -208,18 +208,18 @@ func TestForeignOutside(t *testing.T) {
 			w.clean(t, 2)
 
 			e.Badge, e.Salary = "B-3", 4
-			harness.Check(t, w.repo.Replace(ctx, e))
+			assert.Check(t, w.repo.Replace(ctx, e))
 			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-3", Salary: 4})
 
 			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-4"}, OwnOnly: true})
 			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-4", Salary: 4})
-			harness.Check(t, harness.Clean(ctx, w.repo.Verify, nil)) // the row of B-3 is still there, and marked
+			assert.Check(t, harness.Clean(ctx, w.repo.Verify, nil)) // the row of B-3 is still there, and marked
 			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-5"}})
 			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-5", Salary: 4})
 
 			w.write(t, foreignAction{Index: "outside", Verb: "delete", OwnOnly: true})
 			assert.ErrorIs(t, assert.Err(w.badge.Get(ctx, compoundkey.String("B-5"))), tables.ErrNotFound, "a deleted entity is read")
-			harness.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
+			assert.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
 		})
 	}
 }
@@ -228,7 +228,7 @@ func TestForeignOutside(t *testing.T) {
 func foreignServices(t *testing.T) map[string]*storagetest.Service {
 	t.Helper()
 	all := map[string]*storagetest.Service{"run": storagetest.Open(t)}
-	if simulated := harness.Must[bool](t)(storagetest.Simulated()); !simulated {
+	if simulated := assert.Must[bool](t)(storagetest.Simulated()); !simulated {
 		all["sim"] = storagetest.Simulator(t, nil)
 	}
 	return all

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -34,11 +33,11 @@ const hardScript = `
 func TestHardValues(t *testing.T) {
 	for name, s := range foreignServices(t) {
 		t.Run(name, func(t *testing.T) {
-			a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 			table := a.Table(s.TableName(t))
-			harness.Check(t, table.Create(t.Context()))
+			assert.Check(t, table.Create(t.Context()))
 			var statuses map[string]int
-			harness.Check(t, json.Unmarshal(jsclient.Run(t, s, hardScript, []byte(table.Name())), &statuses))
+			assert.Check(t, json.Unmarshal(jsclient.Run(t, s, hardScript, []byte(table.Name())), &statuses))
 			for row, want := range map[string]struct {
 				value any
 				lossy bool

@@ -17,7 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/google/uuid"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -365,9 +365,9 @@ func TestClients(t *testing.T) {
 	for name, s := range map[string]*storagetest.Service{"service of the run": storagetest.Open(t), "simulator": storagetest.Simulator(t, nil)} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-			credential := harness.Must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey))
-			bare := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithSharedKey(s.TableEndpoint, credential, &aztables.ClientOptions{ClientOptions: s.ClientOptions}))
+			a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			credential := assert.Must[*aztables.SharedKeyCredential](t)(aztables.NewSharedKeyCredential(s.AccountName, s.AccountKey))
+			bare := assert.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithSharedKey(s.TableEndpoint, credential, &aztables.ClientOptions{ClientOptions: s.ClientOptions}))
 			all := rows(isAzurite(s))
 			tablesOf := map[string]*tables.Table{}
 			type read struct {
@@ -377,7 +377,7 @@ func TestClients(t *testing.T) {
 			var reads []read
 			for _, writer := range []string{"js", "bare", "ours"} {
 				table := a.Table(s.TableName(t))
-				harness.Check(t, table.Create(ctx))
+				assert.Check(t, table.Create(ctx))
 				tablesOf[writer] = table
 				r := read{Table: table.Name()}
 				for _, x := range all {
@@ -385,22 +385,22 @@ func TestClients(t *testing.T) {
 				}
 				reads = append(reads, r)
 			}
-			harness.Check(t, writeOurs(ctx, tablesOf["ours"], all), writeBare(ctx, bare.NewClient(tablesOf["bare"].Name()), all))
-			input := harness.Must[[]byte](t)(json.Marshal(map[string]any{"write": []any{map[string]any{"table": tablesOf["js"].Name(), "rows": all}}, "read": reads}))
+			assert.Check(t, writeOurs(ctx, tablesOf["ours"], all), writeBare(ctx, bare.NewClient(tablesOf["bare"].Name()), all))
+			input := assert.Must[[]byte](t)(json.Marshal(map[string]any{"write": []any{map[string]any{"table": tablesOf["js"].Name(), "rows": all}}, "read": reads}))
 			var byJS map[string][]row
-			harness.Check(t, json.Unmarshal(jsclient.Run(t, s, script, input), &byJS))
+			assert.Check(t, json.Unmarshal(jsclient.Run(t, s, script, input), &byJS))
 			total := 0
 			for _, writer := range slices.Sorted(maps.Keys(tablesOf)) {
 				table := tablesOf[writer]
 				queried, got, err := readOurs(ctx, table, all)
-				harness.Check(t, err)
+				assert.Check(t, err)
 				js := byJS[table.Name()]
 				if len(js) != 2*len(all) {
 					t.Errorf("written by %s: JavaScript has read %d rows, want %d by query and as many by key", writer, len(js), len(all))
 					continue
 				}
 				for reader, found := range map[string][]row{"our query": queried, "our Get": got, "JavaScript's query": js[:len(all)], "JavaScript's get": js[len(all):],
-					"aztables alone": harness.Must[[]row](t)(readBare(ctx, bare.NewClient(table.Name())))} {
+					"aztables alone": assert.Must[[]row](t)(readBare(ctx, bare.NewClient(table.Name())))} {
 					want := all
 					if strings.HasPrefix(reader, "JavaScript") || writer == "js" {
 						want = withoutLost(all)
@@ -408,7 +408,7 @@ func TestClients(t *testing.T) {
 					if !strings.HasPrefix(reader, "our") { // which does not see them
 						var err error
 						found, err = withoutOwn(writer, found)
-						harness.Check(t, err)
+						assert.Check(t, err)
 					}
 					differences, values := compare(found, want)
 					total += values
@@ -416,9 +416,9 @@ func TestClients(t *testing.T) {
 						t.Errorf("written by %s, read by %s: %s", writer, reader, d)
 					}
 				}
-				structs := harness.Must[[]typed](t)(readTyped(ctx, table))
+				structs := assert.Must[[]typed](t)(readTyped(ctx, table))
 				for _, v := range structs {
-					e := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: hardPartition, Row: typesRow}))
+					e := assert.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: hardPartition, Row: typesRow}))
 					for name, field := range map[string]any{"P": v.P, "R": v.R, "True": v.True, "Guid": v.Guid, "Int32013": v.MinInt32, "Int64023": v.MinInt64, "Double031": v.Denormal, "String053": v.Empty} {
 						if total++; e.Get(name).Any() != field {
 							t.Errorf("written by %s: field of %s is %v, want %v", writer, name, field, e.Get(name))
@@ -442,9 +442,9 @@ func TestClients(t *testing.T) {
 // TestAzuritesLimits: what TestClients leaves out on Azurite, Azurite still refuses or loses, and the simulator, as the service, does not.
 func TestAzuritesLimits(t *testing.T) {
 	s := storagetest.Open(t).WithRetries(-1)
-	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	table := a.Table(s.TableName(t))
-	harness.Check(t, table.Create(t.Context()))
+	assert.Check(t, table.Create(t.Context()))
 	for _, name := range azuriteNames {
 		e := &tables.Entity{Key: tables.Key{Partition: "names", Row: name}}
 		e.Set(name, tables.Int32(1))

@@ -58,8 +58,8 @@ func TestSweep(t *testing.T) {
 	for _, j := range jobs() {
 		t.Run(j.name, func(t *testing.T) {
 			faulty, faults := prepared(t, j).WithRetries(0).Faulty(nil)
-			p := harness.Must[*process](t)(start(faulty))
-			harness.Check(t, j.run(t.Context(), p), p.store.Close(t.Context()))
+			p := assert.Must[*process](t)(start(faulty))
+			assert.Check(t, j.run(t.Context(), p), p.store.Close(t.Context()))
 			for i, call := range faults.Calls() {
 				for n, refusal := range refusals(call.Service) {
 					if testing.Short() && (i+n)%7 != 0 {
@@ -82,12 +82,12 @@ func TestSweep(t *testing.T) {
 func prepared(t *testing.T, j job) *storagetest.Service {
 	t.Helper()
 	s := storagetest.Simulator(t, nil)
-	p := harness.Must[*process](t)(start(s.WithRetries(0)))
-	harness.Check(t, p.store.Create(t.Context()))
+	p := assert.Must[*process](t)(start(s.WithRetries(0)))
+	assert.Check(t, p.store.Create(t.Context()))
 	if j.before != nil {
-		harness.Check(t, j.before(t.Context(), p))
+		assert.Check(t, j.before(t.Context(), p))
 	}
-	harness.Check(t, p.store.Close(t.Context())) // what is done in the background must not change the number of the job's calls
+	assert.Check(t, p.store.Close(t.Context())) // what is done in the background must not change the number of the job's calls
 	return s
 }
 
@@ -96,12 +96,12 @@ func prepared(t *testing.T, j job) *storagetest.Service {
 func refuse(t *testing.T, j job, i int, refusal storagetest.Refusal) bool {
 	s := prepared(t, j)
 	faulty, faults := s.WithRetries(0).Faulty(storagetest.OnIndex(i, refusal))
-	p := harness.Must[*process](t)(start(faulty))
+	p := assert.Must[*process](t)(start(faulty))
 	err := errors.Join(j.run(t.Context(), p), p.store.Close(t.Context()))
 	harness.OneKind(t, err)
 	calls := faults.Calls()
 	if i >= len(calls) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 		return false
 	}
 	refused := calls[i]
@@ -128,14 +128,14 @@ func refuse(t *testing.T, j job, i int, refusal storagetest.Refusal) bool {
 func after(t *testing.T, j job, s *storagetest.Service, got []string, at string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p := harness.Must[*process](t)(start(s))
+	p := assert.Must[*process](t)(start(s))
 	p.got = got
 	for range 3 {
 		s.Wait(time.Hour)
-		harness.Check(t, p.work(ctx, eventual.Intents(p.store)), p.work(ctx, p.mail))
+		assert.Check(t, p.work(ctx, eventual.Intents(p.store)), p.work(ctx, p.mail))
 	}
 	for _, q := range []*eventual.Queue{eventual.Intents(p.store), p.mail} {
-		for _, m := range harness.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(ctx, 32)) {
+		for _, m := range assert.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(ctx, 32)) {
 			if strings.Contains(m.Reason, "another writer") {
 				t.Errorf("%s: a message is poisoned with %q", at, m.Reason)
 			}

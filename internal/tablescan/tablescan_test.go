@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
@@ -33,7 +34,7 @@ func TestOnCosmos(t *testing.T) {
 		}
 		read := func(from tablescan.State) (all []string, states []tablescan.State, pages []int) {
 			for page, err := range scan.Pages(t.Context(), from) {
-				harness.Check(t, err)
+				assert.Check(t, err)
 				all = append(all, *page.Content...)
 				states, pages = append(states, page.Rest), append(pages, len(all))
 			}

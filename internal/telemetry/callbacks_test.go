@@ -34,14 +34,14 @@ import (
 func TestHandlersOperationsAreTheirOwn(t *testing.T) {
 	ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
 	account := w.account(t, s)
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "outbox", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "outbox", nil))
 	handled := errors.New("not called")
 	calls := eventual.OnCommit("calls", func(ctx context.Context, _ eventual.Commit[labelled]) error {
 		_, handled = account.Table("Nowhere").Entities().Get(ctx, tables.Key{Partition: "p", Row: "r"})
 		return nil
 	}, nil)
-	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labels"), labelSchema(), calls))
-	harness.Check(t, store.Create(ctx), repo.Insert(telemetry.ExpectMissing(ctx), &labelled{ID: 1}), store.Close(ctx))
+	repo := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labels"), labelSchema(), calls))
+	assert.Check(t, store.Create(ctx), repo.Insert(telemetry.ExpectMissing(ctx), &labelled{ID: 1}), store.Close(ctx))
 	harness.WantKind(t, handled, tables.ErrMissingResource)
 	spans := w.named("Get Nowhere")
 	if len(spans) != 1 || attributeOf(spans[0], telemetry.AttrOutcome) != "missing_resource" {
@@ -82,17 +82,17 @@ func TestPanicEndsSpans(t *testing.T) {
 	faulty := *s
 	faulty.ClientOptions.PerCallPolicies = append(slices.Clone(s.ClientOptions.PerCallPolicies), p)
 	account := w.account(t, &faulty)
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "panics", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "panics", nil))
 	const table, queue = "Labels", "panics-work"
 	kind := heterogeneous.NewType[labelled]("Label", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{heterogeneous.From(1, func(old *labelled) (*labelled, error) { return old, nil })}})
-	before := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table(table), labelSchema(), heterogeneous.NewType[labelled]("Label", 1, nil)))
-	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table(table), labelSchema(), kind))
+	before := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table(table), labelSchema(), heterogeneous.NewType[labelled]("Label", 1, nil)))
+	repo := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table(table), labelSchema(), kind))
 	rows := account.Table(table).Entities()
-	work := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, queue, nil))
-	harness.Check(t, store.Create(ctx), work.Create(ctx), before.Insert(ctx, &labelled{ID: 1}), before.Insert(ctx, &labelled{ID: 2}))
+	work := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, queue, nil))
+	assert.Check(t, store.Create(ctx), work.Create(ctx), before.Insert(ctx, &labelled{ID: 1}), before.Insert(ctx, &labelled{ID: 2}))
 	panics := &patterns.JobOptions{Progress: func(tables.Report) { panic("by order") }}
 	sequence := func() iter.Seq2[*labelled, error] { return func(func(*labelled, error) bool) { panic("by order") } }
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(work, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }}, nil))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(work, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }}, nil))
 	for _, c := range []struct {
 		span string
 		do   func()
@@ -170,7 +170,7 @@ func describeSpans(spans []trace.ReadOnlySpan) (texts []string) {
 // TestUnsentAttemptsAreNotUnknown: an attempt that a policy of the program stops has no unknown outcome, and one whose response is lost has.
 func TestUnsentAttemptsAreNotUnknown(t *testing.T) {
 	s, w := storagetest.Simulator(t, nil).WithRetries(-1), newWatch()
-	harness.Check(t, w.account(t, s).Table(ordersTable).Create(t.Context()))
+	assert.Check(t, w.account(t, s).Table(ordersTable).Create(t.Context()))
 	stopped := *s
 	stopped.ClientOptions.PerRetryPolicies = append(slices.Clone(s.ClientOptions.PerRetryPolicies), perAttempt(func(*policy.Request) (*http.Response, error) {
 		return nil, errors.New("stopped by the program")
@@ -219,7 +219,7 @@ func TestNilProvidersAreRefused(t *testing.T) {
 // TestNamesOfBlobsAreHidden: an error about a blob writes its name in quotes, as keys, so that lines of the log do not show it. Names of
 // tables, queues and containers stay.
 func TestNamesOfBlobsAreHidden(t *testing.T) {
-	off := harness.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{}))
+	off := assert.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{}))
 	for name, shown := range map[string]bool{"Orders": true, "shop-intents": true, "orders/" + secretKey + ".json": false, secretKey + "@contoso.com": false, "-" + secretKey: false} {
 		text := off.Text((&tables.Error{Op: "Move", Table: name, Kind: tables.ErrConflict}).Error())
 		assert.Equal(t, strings.Contains(text, name), shown, "%q: %s", name, text)
@@ -229,13 +229,13 @@ func TestNamesOfBlobsAreHidden(t *testing.T) {
 // TestPostponedDeliveriesAreNoErrors: the span of a delivery that leaves an intent to a newer build has no error.
 func TestPostponedDeliveriesAreNoErrors(t *testing.T) {
 	ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
-	newer := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "shop", nil))
+	newer := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "shop", nil))
 	calls := eventual.OnCommit("calls", func(context.Context, eventual.Commit[labelled]) error { return nil }, nil)
-	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(newer.Table("Labels"), labelSchema(), patterns.Async(calls)))
-	harness.Check(t, newer.Create(ctx), repo.Insert(ctx, &labelled{ID: 1}), newer.Close(ctx))
-	older := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "shop", nil))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(older), nil, nil))
-	harness.Must[int](t)(worker.Drain(ctx))
+	repo := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(newer.Table("Labels"), labelSchema(), patterns.Async(calls)))
+	assert.Check(t, newer.Create(ctx), repo.Insert(ctx, &labelled{ID: 1}), newer.Close(ctx))
+	older := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "shop", nil))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(older), nil, nil))
+	assert.Must[int](t)(worker.Drain(ctx))
 	var spans []trace.ReadOnlySpan
 	for _, span := range w.spans.Ended() {
 		if strings.HasPrefix(span.Name(), telemetry.ProcessVerb+" ") {
@@ -251,8 +251,8 @@ func TestPostponedDeliveriesAreNoErrors(t *testing.T) {
 func TestMissingWithALoggerAlone(t *testing.T) {
 	var lines bytes.Buffer
 	s := storagetest.Simulator(t, nil)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
-	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "orders", nil))
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, "orders", nil))
 	if _, err := queue.Send(t.Context(), "Order", map[string]int{"ID": 1}, nil); !errors.Is(err, tables.ErrMissingResource) {
 		t.Errorf("a queue that does not exist: %v", err)
 	}

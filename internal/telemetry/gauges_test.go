@@ -5,7 +5,7 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
@@ -13,7 +13,7 @@ import (
 // the other one's value is there when that one is gone.
 func TestGaugesAreForgotten(t *testing.T) {
 	w := newWatch()
-	signals := harness.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{Meters: w.meters}))
+	signals := assert.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{Meters: w.meters}))
 	value := func() any {
 		data, ok := w.metrics(t)["tablepatterns.queue.messages"].Data.(metricdata.Gauge[float64])
 		if !ok || len(data.DataPoints) != 1 {
@@ -23,7 +23,7 @@ func TestGaugesAreForgotten(t *testing.T) {
 	}
 	observe := func(owner string, v float64) {
 		t.Helper()
-		harness.Check(t, signals.Observe(owner, telemetry.QueueMessages, v, telemetry.AttrQueue, "work"))
+		assert.Check(t, signals.Observe(owner, telemetry.QueueMessages, v, telemetry.AttrQueue, "work"))
 	}
 	for round := range 2 {
 		observe("a", 1)
@@ -35,11 +35,11 @@ func TestGaugesAreForgotten(t *testing.T) {
 		if v := value(); v != 3.0 {
 			t.Errorf("round %d: %v, want the newest", round, v)
 		}
-		harness.Check(t, signals.Forget("a"))
+		assert.Check(t, signals.Forget("a"))
 		if v := value(); v != 2.0 {
 			t.Errorf("round %d: %v, want the value of the other owner", round, v)
 		}
-		harness.Check(t, signals.Forget("b"), signals.Forget("b"))
+		assert.Check(t, signals.Forget("b"), signals.Forget("b"))
 		if m, there := w.metrics(t)["tablepatterns.queue.messages"]; there {
 			t.Errorf("round %d: a gauge without owner is emitted: %v", round, m)
 		}

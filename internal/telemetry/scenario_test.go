@@ -42,20 +42,20 @@ type labelled struct {
 func everything(t *testing.T, w *watch) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	x := newShop(t, w.account(t, s), false)
-	harness.Check(t, x.store.Create(ctx), x.place(ctx, 1, "june"))
-	stale := harness.Must[*order](t)(x.orders.Get(ctx, x.orders.KeyOf(newOrder(1, ""))))
-	found := harness.Must[*order](t)(x.byEmail.Get(ctx, compoundkey.String(secretKey+"june")))
+	assert.Check(t, x.store.Create(ctx), x.place(ctx, 1, "june"))
+	stale := assert.Must[*order](t)(x.orders.Get(ctx, x.orders.KeyOf(newOrder(1, ""))))
+	found := assert.Must[*order](t)(x.byEmail.Get(ctx, compoundkey.String(secretKey+"june")))
 	_, err := found.Invoice.Download(ctx, discard{}, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	for _, err := range x.orders.Query().Partition(secretKey).All(ctx) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	found.Status = "sent"
-	harness.Check(t, x.orders.Replace(ctx, found))
+	assert.Check(t, x.orders.Replace(ctx, found))
 	harness.WantKind(t, x.orders.Replace(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, x.place(ctx, 1, "june"), tables.ErrExists)
-	harness.Check(t, harness.Clean(ctx, x.orders.Verify, nil))
-	harness.Check(t, x.store.Close(ctx))
+	assert.Check(t, harness.Clean(ctx, x.orders.Verify, nil))
+	assert.Check(t, x.store.Close(ctx))
 	marksLeft(t, w, s)
 	messages(t, w, s)
 	faults(t, w, s)
@@ -67,17 +67,17 @@ func everything(t *testing.T, w *watch) {
 // leasedBlob sweeps a blob that no entity points at, and on which another program holds a lease.
 func leasedBlob(t *testing.T, w *watch, s *storagetest.Service) {
 	ctx, x := t.Context(), newShop(t, w.account(t, s), false)
-	harness.Check(t, x.place(ctx, 7, "leased"), x.store.Close(ctx))
+	assert.Check(t, x.place(ctx, 7, "leased"), x.store.Close(ctx))
 	_, err := x.table.Client().DeleteEntity(ctx, secretKey, x.orders.KeyOf(newOrder(7, "")).Row, nil)
-	harness.Check(t, err)
+	assert.Check(t, err)
 	for b, err := range blobio.List(ctx, blobstorage.Open(x.store, invoices), "", container.ListBlobsInclude{}) {
-		harness.Check(t, err)
-		_, err = harness.Must[*lease.BlobClient](t)(lease.NewBlobClient(blobstorage.Open(x.store, invoices).NewBlobClient(*b.Name), nil)).AcquireLease(ctx, -1, nil)
-		harness.Check(t, err)
+		assert.Check(t, err)
+		_, err = assert.Must[*lease.BlobClient](t)(lease.NewBlobClient(blobstorage.Open(x.store, invoices).NewBlobClient(*b.Name), nil)).AcquireLease(ctx, -1, nil)
+		assert.Check(t, err)
 	}
 	s.Wait(24 * time.Hour)
 	report, err := x.invoice.Sweep(ctx, nil)
-	if harness.Check(t, err); report.Failed != 1 || report.Young != 0 || report.Deleted != 0 {
+	if assert.Check(t, err); report.Failed != 1 || report.Young != 0 || report.Deleted != 0 {
 		t.Errorf("%+v", report)
 	}
 	harness.WantKind(t, report.LastFailure, tables.ErrRefused)
@@ -85,23 +85,23 @@ func leasedBlob(t *testing.T, w *watch, s *storagetest.Service) {
 
 // unmatchedRows asks whether a store is ready whose schema fits no row of its table.
 func unmatchedRows(t *testing.T, w *watch, s *storagetest.Service) {
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "unmatched", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "unmatched", nil))
 	table := store.Table("Unmatched")
-	harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(table, patterns.Schema[labelled]{Rows: compoundkey.Starting("label"),
+	assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(table, patterns.Schema[labelled]{Rows: compoundkey.Starting("label"),
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("label_", l.ID)} }}))
-	harness.Check(t, store.Create(t.Context()), table.Entities().Insert(t.Context(), harness.Bag(secretKey, "O-1", secretValue)))
-	harness.Check(t, store.Ready(t.Context()), store.Ready(t.Context()))
+	assert.Check(t, store.Create(t.Context()), table.Entities().Insert(t.Context(), harness.Bag(secretKey, "O-1", secretValue)))
+	assert.Check(t, store.Ready(t.Context()), store.Ready(t.Context()))
 	assert.Equal(t, strings.Count(w.log.String(), "event=rows_unmatched"), 1, "times rows_unmatched is logged: %s", w.log)
 }
 
 // failedEffect inserts an entity whose list of members is in a table that is missing.
 func failedEffect(t *testing.T, w *watch, s *storagetest.Service) {
 	ctx := t.Context()
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "missing", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "missing", nil))
 	members := relationships.NewMembers("members", store.Table("Missing"), func(*labelled) (tables.Key, bool) { return tables.Key{Partition: "labels", Row: "all"}, true })
-	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Sources"), patterns.Schema[labelled]{
+	repo := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Sources"), patterns.Schema[labelled]{
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("row", l.ID)} }}, members))
-	harness.Check(t, store.Create(ctx), store.Table("Missing").Drop(ctx), repo.Insert(ctx, &labelled{ID: 1}), store.Close(ctx))
+	assert.Check(t, store.Create(ctx), store.Table("Missing").Drop(ctx), repo.Insert(ctx, &labelled{ID: 1}), store.Close(ctx))
 	if w.sum(t, "tablepatterns.effects.failed", telemetry.AttrTable, "Missing", telemetry.AttrOutcome, "missing_resource") != 1 || !strings.Contains(w.log.String(), "event=effect_failed") {
 		t.Errorf("the effect that failed is not told: %s", w.log)
 	}
@@ -117,11 +117,11 @@ func marksLeft(t *testing.T, w *watch, s *storagetest.Service) {
 	faulty, _ := s.WithRetries(-1).Faulty(storagetest.If(func(c storagetest.Call) bool {
 		return strings.HasPrefix(c.Resource, "Labels") && c.Writes() && c.Kind != storagetest.CreateTable && marked.Swap(true)
 	}, storagetest.Always(storagetest.Before500)))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, faulty), "left", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, faulty), "left", nil))
 	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) }, &interpartition.Options[labelled]{Table: store.Table("Labels")})
-	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labelled"), patterns.Schema[labelled]{
+	repo := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labelled"), patterns.Schema[labelled]{
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("row", l.ID)} }}, index))
-	harness.Check(t, store.Create(t.Context()), repo.Insert(t.Context(), &labelled{ID: 1}), store.Close(t.Context()))
+	assert.Check(t, store.Create(t.Context()), repo.Insert(t.Context(), &labelled{ID: 1}), store.Close(t.Context()))
 	if w.sum(t, "tablepatterns.marks_left", telemetry.AttrTable, "Labels") != 1 || !strings.Contains(w.log.String(), "event=marks_left") {
 		t.Errorf("the copy that stays marked is not told: %s", w.log)
 	}
@@ -129,10 +129,10 @@ func marksLeft(t *testing.T, w *watch, s *storagetest.Service) {
 
 // messages sends messages, handles one, loses the lease of another, and polls a queue that is gone.
 func messages(t *testing.T, w *watch, s *storagetest.Service) {
-	q := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account(t, s), "work", nil))
-	harness.Check(t, q.Create(t.Context()))
-	harness.Must[string](t)(q.Send(t.Context(), "fine", secretValue, nil))
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(q, map[string]eventual.Handler{
+	q := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account(t, s), "work", nil))
+	assert.Check(t, q.Create(t.Context()))
+	assert.Must[string](t)(q.Send(t.Context(), "fine", secretValue, nil))
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(q, map[string]eventual.Handler{
 		"fine": func(context.Context, *eventual.Message) error { return nil },
 		"lost": func(ctx context.Context, m *eventual.Message) error {
 			return m.Steps(ctx, eventual.Step{Name: "clear", Do: func(ctx context.Context) error { // the message is gone when the step is to be noted
@@ -153,14 +153,14 @@ func messages(t *testing.T, w *watch, s *storagetest.Service) {
 		}
 	}
 	cancel()
-	harness.Check(t, <-ended)
+	assert.Check(t, <-ended)
 	for _, m := range w.gauges {
 		if _, there := w.metrics(t)[m.Name]; there || m.Name == "" {
 			t.Errorf("the gauge %q was not there while the worker ran, or is there after it has ended", m.Name)
 		}
 	}
-	harness.Must[string](t)(q.Send(t.Context(), "lost", nil, nil))
-	harness.Check(t, assert.Err(worker.Drain(t.Context())), q.Drop(t.Context()))
+	assert.Must[string](t)(q.Send(t.Context(), "lost", nil, nil))
+	assert.Check(t, assert.Err(worker.Drain(t.Context())), q.Drop(t.Context()))
 	assert.Error(t, assert.Err(worker.Drain(t.Context())), "a poll of a queue that is gone has no error")
 }
 
@@ -169,7 +169,7 @@ func faults(t *testing.T, w *watch, s *storagetest.Service) {
 	for _, fault := range []storagetest.Mode{storagetest.Throttled, storagetest.LostAnswer} {
 		faulty, _ := s.WithRetries(1).Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Once(fault)))
 		bags := w.account(t, faulty).Table(ordersTable).Entities()
-		harness.Check(t, bags.Insert(t.Context(), harness.Bag(secretKey, fmt.Sprint(fault), secretValue)))
+		assert.Check(t, bags.Insert(t.Context(), harness.Bag(secretKey, fmt.Sprint(fault), secretValue)))
 	}
 }
 
@@ -293,13 +293,13 @@ func series(m metricdata.Metrics) string {
 func TestMissingTableIsTold(t *testing.T) {
 	ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
 	x := newShop(t, w.account(t, s), false)
-	harness.Check(t, x.store.Create(ctx), x.store.Table(emailsTable).Drop(ctx))
+	assert.Check(t, x.store.Create(ctx), x.store.Table(emailsTable).Drop(ctx))
 	if err := x.store.Ready(ctx); !errors.Is(err, tables.ErrMissingResource) && (err == nil || !strings.Contains(err.Error(), emailsTable)) {
 		t.Errorf("Ready: %v", err)
 	}
 	before := w.sum(t, "tablepatterns.resources.missing", telemetry.AttrResource, emailsTable)
 	err := x.place(ctx, 1, "june")
-	harness.Check(t, x.store.Close(ctx))
+	assert.Check(t, x.store.Close(ctx))
 	t.Log(err)
 	if w.sum(t, "tablepatterns.resources.missing", telemetry.AttrResource, emailsTable) <= before || w.sum(t, "tablepatterns.resources.missing", telemetry.AttrResource, ordersTable) != 0 {
 		t.Error("the metric does not name the index's table")
@@ -323,16 +323,16 @@ func TestMissingTableThatIsExpected(t *testing.T) {
 		User string
 		At   time.Time
 	}
-	logins := harness.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, highvolumedelete.Schema[login]{Name: "Logins", Time: func(l *login) time.Time { return l.At },
+	logins := assert.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, highvolumedelete.Schema[login]{Name: "Logins", Time: func(l *login) time.Time { return l.At },
 		Open: func(table *tables.Table) (*patterns.Repository[login], error) {
 			return patterns.NewRepository(table, patterns.Schema[login]{Key: func(l *login) tables.Key { return tables.Key{Partition: l.User, Row: "login"} }})
 		}}))
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	_, err := logins.Get(ctx, now.AddDate(0, 0, -2), tables.Key{Partition: "june", Row: "login"})
 	harness.WantKind(t, err, tables.ErrNotFound)
-	harness.Check(t, logins.Insert(ctx, &login{User: "june", At: now}))
+	assert.Check(t, logins.Insert(ctx, &login{User: "june", At: now}))
 	for _, err := range logins.Between(ctx, now.AddDate(0, 0, -2), now.Add(time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}}) {
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	if n := w.sum(t, "tablepatterns.resources.missing"); n != 0 || strings.Contains(w.log.String(), "resource_missing") {
 		t.Errorf("%d are missing; log: %s", n, w.log)
@@ -356,7 +356,7 @@ func TestLinesAreLimited(t *testing.T) {
 
 // TestNothingConfiguredAllocatesNothing: without providers, what operations call allocates nothing.
 func TestNothingConfiguredAllocatesNothing(t *testing.T) {
-	off := harness.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{}))
+	off := assert.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{}))
 	ctx, err := t.Context(), errors.New("failed")
 	if n := testing.AllocsPerRun(100, func() {
 		inner, op := off.Begin(ctx, telemetry.Tables, "Insert", "Orders")
@@ -393,7 +393,7 @@ func TestConventions(t *testing.T) {
 
 // TestPageHasAllSignals: docs/reference/observability.md has each span, metric and line as it is declared, and no metric that is not.
 func TestPageHasAllSignals(t *testing.T) {
-	page := string(harness.Must[[]byte](t)(os.ReadFile("../../docs/reference/observability.md")))
+	page := string(assert.Must[[]byte](t)(os.ReadFile("../../docs/reference/observability.md")))
 	var rows []string
 	for _, s := range telemetry.Spans() {
 		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", s.Name, s.Kind, s.Description))
@@ -417,11 +417,11 @@ func TestPageHasAllSignals(t *testing.T) {
 
 // TestDashboardNames: the dashboard uses declared metrics only, and each of them.
 func TestDashboardNames(t *testing.T) {
-	raw := harness.Must[[]byte](t)(os.ReadFile("../../docs/reference/observability-dashboard.json"))
+	raw := assert.Must[[]byte](t)(os.ReadFile("../../docs/reference/observability-dashboard.json"))
 	var dashboard struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
-	harness.Check(t, json.Unmarshal(raw, &dashboard))
+	assert.Check(t, json.Unmarshal(raw, &dashboard))
 	known, labels, text := prometheusNames(), prometheusLabels(), ""
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
@@ -476,7 +476,7 @@ func prometheusNames() map[string]bool {
 func TestKeysAreHiddenByDefault(t *testing.T) {
 	text := fmt.Sprintf("Get in Orders (%q, %q): x, see https://a.test/Orders(PartitionKey='%s')?sv=1&sig=%s and AccountKey=%[3]s;", secretKey, `a"`+secretKey, secretKey, secretValue)
 	for keys, want := range map[bool]bool{false: false, true: true} {
-		signals := harness.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{Keys: keys}))
+		signals := assert.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{Keys: keys}))
 		said := signals.Text(text)
 		if strings.Contains(said, secretKey) != want || strings.Contains(said, secretValue) || strings.Contains(said, "AccountKey="+secretKey) || !strings.HasPrefix(said, "Get in Orders (") {
 			t.Errorf("keys %v: %s", keys, said)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -40,11 +39,11 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clone(s.ClientOptions.PerRetryPolicies), counter)
 			x := newShopNamed(t, w.account(t, &counted), prefix, async)
-			harness.Check(t, x.store.Create(ctx))
+			assert.Check(t, x.store.Create(ctx))
 			w.spans.Reset()
 			counter.Reset()
-			harness.Check(t, x.place(ctx, 1, "june"))
-			harness.Check(t, x.store.Close(ctx)) // which waits for what is closed in the background
+			assert.Check(t, x.place(ctx, 1, "june"))
+			assert.Check(t, x.store.Close(ctx)) // which waits for what is closed in the background
 
 			roots := slices.DeleteFunc(slices.Clone(w.spans.Ended()), func(s trace.ReadOnlySpan) bool { return s.Parent().IsValid() })
 			if len(roots) != 1 || roots[0].Name() != "Commit "+prefix+"Orders" || attributeOf(roots[0], "tablepatterns.outcome") != "ok" {
@@ -75,8 +74,8 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 			if !async {
 				return
 			}
-			worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(x.store), nil, nil))
-			assert.Equal(assert.Fatal(t), harness.Must[int](t)(worker.Drain(ctx)), 1, "handled")
+			worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(x.store), nil, nil))
+			assert.Equal(assert.Fatal(t), assert.Must[int](t)(worker.Drain(ctx)), 1, "handled")
 			handled := w.named("process " + strings.ToLower(prefix) + "-" + intentsQueue)
 			if len(handled) != 1 || len(handled[0].Links()) != 1 || handled[0].Parent().IsValid() {
 				t.Fatalf("%v", handled)
@@ -100,19 +99,19 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 // TestHostileTraceparent: a message with any other text than the exact form is handled without a link.
 func TestHostileTraceparent(t *testing.T) {
 	ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
-	q := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account(t, s), "work", nil))
-	harness.Check(t, q.Create(ctx))
+	q := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account(t, s), "work", nil))
+	assert.Check(t, q.Create(ctx))
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	foreign := []string{"x", strings.Repeat("0", 55), "00-00000000000000000000000000000000-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
 		strings.ToUpper(good), "01" + good[2:], good + "-x", good[:53] + "ff", strings.Repeat("a", 20_000), good[:3] + "\\u0000" + good[4:]}
 	for _, text := range append(foreign, good) {
 		_, err := eventual.QueueService(q.Account()).NewQueueClient("work").EnqueueMessage(ctx, `{"v":1,"type":"work","traceparent":"`+text+`"}`, nil)
-		harness.Check(t, err)
+		assert.Check(t, err)
 	}
 	_, err := eventual.QueueService(q.Account()).NewQueueClient("work").EnqueueMessage(ctx, `{"v":1,"type":"work","traceparent":{"a":1}}`, nil)
-	harness.Check(t, err)
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(q, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }}, &eventual.WorkerOptions{MaxDequeues: 1}))
-	n := harness.Must[int](t)(worker.Drain(ctx))
+	assert.Check(t, err)
+	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(q, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }}, &eventual.WorkerOptions{MaxDequeues: 1}))
+	n := assert.Must[int](t)(worker.Drain(ctx))
 	linked := 0
 	for _, span := range w.named("process work") {
 		linked += len(span.Links())

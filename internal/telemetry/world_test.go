@@ -17,6 +17,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	goroutines "github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -81,7 +82,7 @@ func newWatch() *watch {
 // account opens an account of the service with everything configured.
 func (w *watch) account(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions,
+	return assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions,
 		MeterProvider: w.meters, TracerProvider: trace.NewTracerProvider(trace.WithSpanProcessor(w.spans)),
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}))
 }
@@ -95,7 +96,7 @@ func (w *watch) named(name string) []trace.ReadOnlySpan {
 func (w *watch) metrics(t testing.TB) map[string]metricdata.Metrics {
 	t.Helper()
 	var all metricdata.ResourceMetrics
-	harness.Check(t, w.reader.Collect(context.Background(), &all))
+	assert.Check(t, w.reader.Collect(context.Background(), &all))
 	found := map[string]metricdata.Metrics{}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -159,15 +160,15 @@ func newShop(t testing.TB, account *tables.Account, async bool) *shop {
 // newShopNamed is newShop with a prefix of all names.
 func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bool) *shop {
 	t.Helper()
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "shop", &patterns.StoreOptions{Prefix: prefix}))
+	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "shop", &patterns.StoreOptions{Prefix: prefix}))
 	x := &shop{store: store, table: store.Table(ordersTable)}
 	x.byEmail = interpartition.NewIndex("email", func(o *order) compoundkey.Part { return compoundkey.String(o.Email) },
 		&interpartition.Options[order]{Unique: true, Table: store.Table(emailsTable)})
 	x.invoice = largeentities.NewStream("Invoice", func(o *order) *largeentities.Stream { return &o.Invoice }, blobstorage.Open(store, invoices), nil)
-	x.orders = harness.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *order) tables.Key {
+	x.orders = assert.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *order) tables.Key {
 		return tables.Key{Partition: o.Customer, Row: compoundkey.Join("order", compoundkey.Int(o.Number, 6))}
 	}}, append(harness.AsyncIf[order](async, x.invoice), x.byEmail)...))
-	x.lines = harness.Must[*patterns.Repository[line]](t)(patterns.NewRepository(x.table, patterns.Schema[line]{Name: "lines", Rows: compoundkey.Starting("line"), Key: func(l *line) tables.Key {
+	x.lines = assert.Must[*patterns.Repository[line]](t)(patterns.NewRepository(x.table, patterns.Schema[line]{Name: "lines", Rows: compoundkey.Starting("line"), Key: func(l *line) tables.Key {
 		return tables.Key{Partition: l.Customer, Row: compoundkey.Join("line", compoundkey.Int(l.Order, 6), compoundkey.Int(l.Number, 3))}
 	}}))
 	return x

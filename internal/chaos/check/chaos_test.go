@@ -62,7 +62,7 @@ func TestChaos(t *testing.T) {
 	c.resume() // stopped workers, too: with all of them stopped, the queue would never be empty
 	c.end(writer, repairer)
 	emptied := time.Now()
-	harness.Check(t, w.empty(t.Context()))
+	assert.Check(t, w.empty(t.Context()))
 	c.end(worker)
 	if t.Failed() {
 		return

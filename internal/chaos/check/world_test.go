@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/chaos/check"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -210,5 +211,5 @@ func (w *world) verify(ctx context.Context) (map[string]bool, error) {
 
 func ok(t testing.TB, errs ...error) {
 	t.Helper()
-	harness.Check(t, errors.Join(errs...))
+	assert.Check(t, errors.Join(errs...))
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/internal/npm"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -32,13 +31,13 @@ const writer = `
 // TestRun: a script writes rows of the service's account, on Azurite and on the simulator.
 func TestRun(t *testing.T) {
 	for name, s := range map[string]*storagetest.Service{"the service of the run": storagetest.Open(t), "a simulator": storagetest.Simulator(t, nil)} {
-		a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+		a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 		table := a.Table(s.TableName(t))
-		harness.Check(t, table.Create(t.Context()))
+		assert.Check(t, table.Create(t.Context()))
 		assert.Equal(t, string(Run(t, s, writer, []byte(`{"table":"`+table.Name()+`","rows":250}`))), "250\n", "%s: the output", name)
 		n := 0
 		for v, err := range table.Entities().Query().Partition("js").All(t.Context()) {
-			harness.Check(t, err)
+			assert.Check(t, err)
 			if got, ok := v.Get("Number").Int(); !ok || int(got) != n {
 				t.Errorf("%s: row %d has %v", name, n, v.Get("Number"))
 			}
@@ -58,6 +57,6 @@ func TestFailures(t *testing.T) {
 
 // TestLock: the lock pins every package by its hash, and @azure/data-tables exactly.
 func TestLock(t *testing.T) {
-	harness.Check(t, npm.CheckLock(lock))
+	assert.Check(t, npm.CheckLock(lock))
 	assert.Contains(t, string(manifest), `"@azure/data-tables": "13.3.2"`, "the version is not pinned: %s", manifest)
 }
