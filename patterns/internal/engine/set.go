@@ -73,7 +73,11 @@ func (s *Set) Run(ctx context.Context) error {
 			return w.Located(err)
 		}
 	}
-	defer func() { s.finishSpills(ctx) }()
+	defer func() {
+		if len(s.rest) > 0 {
+			s.finishSpills(ctx)
+		}
+	}()
 	err = backoff.Retry(ctx, s.own[0].engine.Schema.MaxAttempts, func() (again bool, err error) {
 		if err = s.Complete(ctx); err == nil {
 			err = s.runOnce(ctx)
@@ -106,7 +110,8 @@ var errReplanned = errors.New("concurrent writers changed the entities that patt
 
 // runOnce is one attempt of Run, with at most one intent.
 func (s *Set) runOnce(ctx context.Context) error {
-	if !s.intends() && !s.spills() {
+	intends, spills := s.reach()
+	if !intends && !spills {
 		return s.commit(ctx, nil)
 	}
 	if err := s.preflight(ctx); err != nil {
@@ -147,14 +152,13 @@ func (s *Set) completeAgain(ctx context.Context) error {
 	return s.accompany(ctx)
 }
 
-// intends reports whether members may have effects outside of the partition for which the set stores an intent.
-func (s *Set) intends() bool {
-	return slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.Intends() })
-}
-
-// spills reports whether transforms may store something outside of the partition.
-func (s *Set) spills() bool {
-	return slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.spills })
+// reach reports whether members may have effects outside of the partition for which the set stores an intent, and whether transforms may store
+// something there.
+func (s *Set) reach() (intends, spills bool) {
+	for _, w := range s.members {
+		intends, spills = intends || len(w.engine.intents) > 0, spills || w.engine.spills
+	}
+	return intends, spills
 }
 
 // Intent returns an intent that names every key outside of the partition that the set can touch. It omits
@@ -237,15 +241,15 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 // have no such effects.
 func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 	outcome := marks.Refused
-	defer func() {
-		s.settle(ctx, outcome, (*background.Tasks).Do)
-		s.after(ctx, outcome)
-	}()
-	if !s.spills() {
+	defer func() { s.settle(ctx, outcome, (*background.Tasks).Do) }()
+	if _, spills := s.reach(); !spills {
 		return s.attempt(ctx, intent, &outcome)
 	}
 	bounded, done := lease.Bounded(ctx) // ends at the first deadline of what transforms have stored
-	defer done()
+	defer func() {
+		done()
+		s.after(ctx, outcome)
+	}()
 	err := s.attempt(bounded, intent, &outcome)
 	if late := context.Cause(bounded); late != nil && ctx.Err() == nil && outcome == marks.Refused {
 		return s.located(&entity.Error{Kind: entity.ErrUnavailable, Err: late})
@@ -308,7 +312,10 @@ func (s *Set) attempt(ctx context.Context, intent *intents.Intent, outcome *mark
 // would insert it without its rows in other partitions and its blobs.
 func (s *Set) bounds() (b core.Bounds) {
 	inserts := slices.ContainsFunc(s.members, func(w *Work) bool { return w.Change.Kind == driver.ChangeInsert })
-	if b.Once = inserts && s.spills(); s.marking != nil {
+	if _, spills := s.reach(); spills {
+		b.Once = inserts
+	}
+	if s.marking != nil {
 		b.Term = s.marking.term
 		b.Once = inserts && !s.marking.rules.Has(marks.InsertOnce)
 	}
@@ -318,7 +325,7 @@ func (s *Set) bounds() (b core.Bounds) {
 // stillNamed returns errReplanned if the intent does not cover the present plan: the plan touches a key that
 // the intent does not name.
 func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
-	if !s.intends() {
+	if intends, _ := s.reach(); !intends {
 		return nil
 	}
 	now, err := s.Intent(ctx)

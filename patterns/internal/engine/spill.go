@@ -28,9 +28,7 @@ func (s *Set) collect(w *Work) { s.rest, w.rest = append(s.rest, w.rest...), nil
 // finishSpills does what transforms have left to do, in the background.
 func (s *Set) finishSpills(ctx context.Context) {
 	rest := s.rest
-	if s.rest = nil; len(rest) == 0 {
-		return
-	}
+	s.rest = nil
 	s.own[0].engine.Schema.Rest.Do(ctx, func(ctx context.Context) {
 		for _, do := range rest {
 			do(ctx)
