@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -32,7 +31,7 @@ type composed struct {
 	repo   *patterns.Repository[person]
 	queue  *eventual.Queue
 	copies *tables.Table
-	index  *interpartition.Index[person]
+	index  *interpartition.Unique[person, string]
 	spill  *spilled
 }
 
@@ -47,14 +46,13 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 	if c.queue, err = eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: composedVisibility}); err != nil {
 		return nil, err
 	}
-	key := func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
-	c.index = interpartition.NewIndex("everywhere", key, &interpartition.Options[person]{
+	key := func(p *person) string { return p.Email }
+	c.index = interpartition.NewUnique("everywhere", key, &interpartition.Options[person]{
 		Table:   c.copies,
 		Project: []string{"Name"},
-		Unique:  true,
 	})
 	c.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), c.queue), personSchema(), c.index,
-		&sealed{property: "Salary", key: w.key}, intrapartition.NewIndex("email", key, nil), halved{}, c.spill, &tally{})
+		&sealed{property: "Salary", key: w.key}, intrapartition.NewUnique("email", key, nil), halved{}, c.spill, &tally{})
 	return c, err
 }
 
@@ -105,7 +103,7 @@ func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (stri
 		}
 	}
 	for _, p := range []*person{ann(), changedAnn()} {
-		found, err := c.index.Get(ctx, compoundkey.String(p.Email))
+		found, err := c.index.Get(ctx, p.Email)
 		switch wanted := now != nil && now.Email == p.Email; {
 		case err != nil && !errors.Is(err, tables.ErrNotFound):
 			return "", err

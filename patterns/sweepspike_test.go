@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
@@ -89,7 +88,7 @@ type spikeWorld struct {
 type spikeProcess struct {
 	repo    *patterns.Repository[person]
 	intents *processIntents
-	email   *intrapartition.Index[person]
+	email   *intrapartition.Unique[person, string]
 	spill   *spilled
 }
 
@@ -100,7 +99,7 @@ func (w *spikeWorld) open(s *storagetest.Service) (*spikeProcess, error) {
 	}
 	p := &spikeProcess{
 		intents: &processIntents{durableIntents: w.intents},
-		email:   intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil),
+		email:   intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil),
 		spill:   &spilled{property: "Photo", over: 100, blobs: blobstorage.Container(account, w.container)},
 	}
 	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), p.intents), personSchema(),
@@ -124,7 +123,7 @@ func (w *spikeWorld) state(ctx context.Context, s *storagetest.Service) (string,
 	switch {
 	case err == nil:
 		email := "email_" + got.Email
-		copied, err := p.email.In("red").Get(ctx, compoundkey.String(got.Email))
+		copied, err := p.email.In("red").Get(ctx, got.Email)
 		if err != nil || personText(copied) != personText(got) {
 			return "", fmt.Errorf("by email: %v; own row: %s", err, personText(got))
 		}
