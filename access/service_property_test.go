@@ -32,7 +32,7 @@ func TestTheServiceOpensNoMore(t *testing.T) {
 		case 2:
 			span = compoundkey.Starting("", compoundkey.String(texts[0]))
 		case 3:
-			span = compoundkey.Prefix(texts[0])
+			span = compoundkey.Prefix(texts[0]).Span
 		case 4:
 			span = compoundkey.Range("", to)
 		}

@@ -25,14 +25,14 @@ type employee struct {
 type staff struct {
 	store     *patterns.Store
 	employees *patterns.Repository[employee]
-	byBadge   *interpartition.Index[employee]
+	byBadge   *interpartition.Unique[employee, string]
 }
 
 func openStaff(t testing.TB, account *tables.Account, table string) *staff {
 	t.Helper()
 	s := &staff{store: assert.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))}
-	byEmail := interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
-	s.byBadge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return compoundkey.String(e.Badge) }, &interpartition.Options[employee]{Unique: true})
+	byEmail := interpartition.NewIndex("email", func(e *employee) string { return e.Email }, nil)
+	s.byBadge = interpartition.NewUnique("badge", func(e *employee) string { return e.Badge }, nil)
 	s.employees = assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(s.store.Table(table), patterns.Schema[employee]{
 		Key:  func(e *employee) tables.Key { return tables.Key{Partition: e.Department, Row: "empid_" + e.Name} },
 		Rows: compoundkey.Starting("empid"),
@@ -79,7 +79,7 @@ func TestRestoredIndex(t *testing.T) {
 	get := func(badge string, want int) *employee {
 		t.Helper()
 		requests.Reset()
-		e, err := to.byBadge.Get(t.Context(), compoundkey.String(badge))
+		e, err := to.byBadge.Get(t.Context(), badge)
 		if n := requests.Count(); err != nil || "b"+e.Name != badge || n != want {
 			t.Fatal(e, err, n)
 		}

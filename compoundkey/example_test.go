@@ -75,7 +75,7 @@ func ExampleSpan_Under() {
 	for _, span := range []compoundkey.Span{
 		compoundkey.Prefix("a").Under("email"),
 		compoundkey.All().Under("email"),
-		compoundkey.Between(compoundkey.String("a"), compoundkey.String("d")).Under("email"),
+		compoundkey.Between("a", "d").Under("email"),
 		compoundkey.Prefix("Jo").Under("name", compoundkey.Bool(true)),
 	} {
 		fmt.Println(span.From(), span.To())

@@ -24,7 +24,7 @@ func TestPrefixLaws(t *testing.T) {
 			span Span
 			keys []string
 		}{
-			{Prefix(start), []string{Join("", v), Join("", v, Int(3, 1))}},
+			{Prefix(start).Span, []string{Join("", v), Join("", v, Int(3, 1))}},
 			{Prefix(start).Under("p.-9"), []string{Join("p.-9", v), Join("p.-9", v, String("\uFFFF"))}},
 			{Prefix(start).Under("", String("/")), []string{Join("", String("/"), v)}},
 			{Prefix(start).Under("", Int(-9, 1)).Under("p"), []string{Join("p", Int(-9, 1), v)}},

@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
@@ -22,8 +21,8 @@ import (
 )
 
 // named makes a repository's rows have copies, without keys.
-func named[T any]() *intrapartition.Index[T] {
-	return intrapartition.NewIndex("name", func(*T) compoundkey.Part { return compoundkey.String("x") }, nil)
+func named[T any]() *intrapartition.Unique[T, string] {
+	return intrapartition.NewUnique("name", func(*T) string { return "x" }, nil)
 }
 
 func bareContainer(t *testing.T, s *storagetest.Service, name string) *container.Client {

@@ -183,16 +183,14 @@ func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, d
 
 // openDepartments makes the holders' repository, with indexes of their own.
 func (w *world) openDepartments(account *tables.Account, runner intents.Runner, attached ...patterns.Pattern[department]) (*patterns.Repository[department], error) {
-	attached = append(attached, intrapartition.NewIndex("manageremail", func(d *department) compoundkey.Part {
+	attached = append(attached, intrapartition.NewUnique("manageremail", func(d *department) compoundkey.Part {
 		if d.ManagerEmail == "" {
 			return compoundkey.Part{}
 		}
 		return compoundkey.Tuple(compoundkey.String(d.ManagerEmail), compoundkey.String(d.Name))
 	}, nil))
 	if w.placement == nested {
-		attached = append(attached, interpartition.NewIndex("department", func(d *department) compoundkey.Part {
-			return compoundkey.String(d.Name)
-		}, &interpartition.Options[department]{ByPartition: true}))
+		attached = append(attached, interpartition.NewIndex("department", func(d *department) string { return d.Name }, &interpartition.Options[department]{ByPartition: true}))
 	}
 	return patterns.NewRepository(harness.In(account.Table(w.departments), runner), patterns.Schema[department]{
 		Name: "departments", Rows: compoundkey.Starting("dept"), MaxAttempts: 40,

@@ -32,7 +32,7 @@ func TestTouch(t *testing.T) {
 		copies, runner := t.w.link(queue)
 		_, err = t.w.openDepartments(account, runner, copies.Holder())
 		assert.Check(t, err)
-		index := intrapartition.NewIndex("name", func(e *employee) compoundkey.Part { return compoundkey.String(e.Name) }, nil)
+		index := intrapartition.NewUnique("name", func(e *employee) string { return e.Name }, nil)
 		employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(t.w.employees), runner),
 			patterns.Schema[employee]{Name: "employees", Rows: compoundkey.Starting("empid"), Key: t.employees.KeyOf}, index, copies.Source()))
 		if report := assert.Must[tables.Report](t)(employees.Rebuild(ctx, nil)); report.Written != 2 || report.Failed != 0 {

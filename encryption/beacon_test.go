@@ -62,9 +62,7 @@ func TestLookUpByBeacon(t *testing.T) {
 	assert.Check(t, w.registry.CreateBeacon(ctx, "number"))
 	beacon := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 8))
 	of := func(number string) compoundkey.Part { return beacon.Part(tables.String(number)) }
-	byNumber := intrapartition.NewIndex("number", func(e *employee) compoundkey.Part {
-		return compoundkey.Tuple(of(e.Number), compoundkey.Int(e.ID, 6))
-	}, nil)
+	byNumber := intrapartition.NewUnique("number", func(e *employee) compoundkey.Part { return compoundkey.Tuple(of(e.Number), compoundkey.Int(e.ID, 6)) }, nil)
 	list := indexentities.NewInPartition("numbers", func(e *employee) compoundkey.Part { return of(e.Number) })
 	r := w.employees(t, w.s.TableName(t), nil, byNumber, list)
 	const n = 120 // of 60 numbers, which have 256 beacons

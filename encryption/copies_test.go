@@ -59,9 +59,9 @@ func (i intruder) copy(t testing.TB, from, to tables.Key) {
 
 // lookups are indexes of every kind by a beacon of Number.
 type lookups struct {
-	near, nearLean *intrapartition.Index[employee]
-	far, farLean   *interpartition.Index[employee]
-	list           *indexentities.Index[employee]
+	near, nearLean *intrapartition.Unique[employee, compoundkey.Part]
+	far, farLean   *interpartition.Unique[employee, compoundkey.Part]
+	list           *indexentities.Index[employee, compoundkey.Part]
 	beacon         encryption.Beacon
 	repo           *patterns.Repository[employee]
 }
@@ -74,8 +74,8 @@ func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *look
 	}
 	x.beacon = assert.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
 	key := func(e *employee) compoundkey.Part { return x.beacon.Part(tables.String(e.Number)) }
-	x.near, x.nearLean = intrapartition.NewIndex("near", key, nil), intrapartition.NewIndex("nearlean", key, &intrapartition.Options{Project: []string{"Salary"}})
-	x.far, x.farLean = interpartition.NewIndex("far", key, &interpartition.Options[employee]{ByPartition: true, Unique: true}), interpartition.NewIndex("farlean", key, &interpartition.Options[employee]{ByPartition: true, Unique: true, Project: []string{"Salary"}})
+	x.near, x.nearLean = intrapartition.NewUnique("near", key, nil), intrapartition.NewUnique("nearlean", key, &intrapartition.Options{Project: []string{"Salary"}})
+	x.far, x.farLean = interpartition.NewUnique("far", key, &interpartition.Options[employee]{ByPartition: true}), interpartition.NewUnique("farlean", key, &interpartition.Options[employee]{ByPartition: true, Project: []string{"Salary"}})
 	x.list = indexentities.NewInPartition("list", key)
 	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	assert.Check(t, queue.Create(t.Context()))
@@ -182,8 +182,8 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	}
 	counted, counter := harness.CountedService(s)
 	account := open(t, counted)
-	lean := interpartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) },
-		&interpartition.Options[employee]{ByPartition: true, Unique: true, Project: []string{"Salary"}})
+	lean := interpartition.NewUnique("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) },
+		&interpartition.Options[employee]{ByPartition: true, Project: []string{"Salary"}})
 	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 	assert.Check(t, queue.Create(ctx))
 	r := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{

@@ -34,16 +34,14 @@ func openPeople(ctx context.Context, store *patterns.Store, registry *encryption
 	if err != nil {
 		return nil, nil, err
 	}
-	byNumber := intrapartition.NewIndex("number", func(p *Person) compoundkey.Part {
-		return compoundkey.Tuple(beacon.Part(tables.String(p.Number)), compoundkey.Int(p.ID, 6))
-	}, nil)
+	byNumber := intrapartition.NewIndex("number", func(p *Person) compoundkey.Part { return beacon.Part(tables.String(p.Number)) }, nil)
 	people, err := patterns.NewRepository(store.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, Rows: compoundkey.Starting("empid")},
 		encryption.New[Person]("encryption", registry, nil), byNumber)
 	if err != nil {
 		return nil, nil, err
 	}
 	find := func(ctx context.Context, number string) (*Person, error) {
-		hits := byNumber.In("Sales").Range(ctx, compoundkey.Exactly(beacon.Part(tables.String(number))))
+		hits := byNumber.In("Sales").All(ctx, beacon.Part(tables.String(number)))
 		for p, err := range encryption.Matching(hits, func(p *Person) bool { return p.Number == number }) {
 			return p, err
 		}

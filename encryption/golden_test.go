@@ -134,7 +134,7 @@ func TestGolden(t *testing.T) {
 
 // goldenLoader is the encryption that the golden row was written with.
 func goldenLoader(t testing.TB, w *world, g *golden) attached {
-	byName := intrapartition.NewIndex("name", func(*anything) compoundkey.Part { return compoundkey.String("June Jones") }, nil)
+	byName := intrapartition.NewUnique("name", func(*anything) string { return "June Jones" }, nil)
 	return loaderIn(t, w, g.Table, g.options(), byName)
 }
 

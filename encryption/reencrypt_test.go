@@ -23,8 +23,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-func byName() *intrapartition.Index[employee] {
-	return intrapartition.NewIndex("name", func(e *employee) compoundkey.Part {
+func byName() *intrapartition.Unique[employee, compoundkey.Part] {
+	return intrapartition.NewUnique("name", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(e.Name), compoundkey.Int(e.ID, 6))
 	}, nil)
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -270,7 +269,7 @@ func TestOnCommitHidesTheHandlersKind(t *testing.T) {
 // TestOnCommitRequests: an outbox costs the requests of an intent. A lock costs 3.
 func TestOnCommitRequests(t *testing.T) {
 	byEmail := func() patterns.Pattern[sale] {
-		return interpartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, &interpartition.Options[sale]{ByPartition: true})
+		return interpartition.NewIndex("email", func(v *sale) string { return v.Email }, &interpartition.Options[sale]{ByPartition: true})
 	}
 	for _, c := range []struct {
 		name            string
@@ -320,7 +319,7 @@ func TestOnCommitNotCommitted(t *testing.T) {
 	names := saleNames(t, s)
 	open := func(s *storagetest.Service) (*patterns.Store, *patterns.Repository[sale]) {
 		store, repo, err := salesOf(s, names, eventual.OnCommit("calls", x.handle, nil),
-			interpartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, &interpartition.Options[sale]{ByPartition: true, Unique: true}))
+			interpartition.NewUnique("email", func(v *sale) string { return v.Email }, &interpartition.Options[sale]{ByPartition: true}))
 		assert.Check(t, err)
 		return store, repo
 	}

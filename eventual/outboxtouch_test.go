@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -48,7 +47,7 @@ func TestOnCommitIgnoresTouches(t *testing.T) {
 			assert.Check(t, before.Insert(t.Context(), saleOf("a", 1)))
 			x.want(t, "Insert", "a 1")
 			second := version(2)
-			byEmail := intrapartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, nil)
+			byEmail := intrapartition.NewUnique("email", func(v *sale) string { return v.Email }, nil)
 			store, repo, err := salesOf(s, names, eventual.OnCommit("calls", x.handle, nil), second, byEmail)
 			assert.Check(t, err)
 			old := assert.Must[*sale](t)(repo.Get(t.Context(), saleKey("a"))).WriteID()

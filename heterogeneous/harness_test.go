@@ -138,7 +138,7 @@ func start(s *storagetest.Service, name string, more ...patterns.Pattern[employe
 
 // byVisits is an index of employees, whose copies lie in their partition.
 func byVisits() patterns.Pattern[employee] {
-	return intrapartition.NewIndex("visits", func(e *employee) compoundkey.Part {
+	return intrapartition.NewUnique("visits", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Int(e.Visits, 6), compoundkey.Int(e.ID, 6))
 	}, nil)
 }

@@ -313,7 +313,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		t.Errorf("a layout that does not keep EntityType in the first row: %v", err)
 	}
 	typ := heterogeneous.NewType[employee]("A", 3, versions())
-	lean := intrapartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }, &intrapartition.Options{Project: []string{"Visits"}})
+	lean := intrapartition.NewUnique("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }, &intrapartition.Options{Project: []string{"Visits"}})
 	if err := attach(typ, lean); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), `"lean" stores a projection`) {
 		t.Errorf("copies without a version: %v", err)
 	}

@@ -32,7 +32,7 @@ func keyOf(l *login) tables.Key {
 // openLogins is Schema.Open: each table has an index of its own.
 func openLogins(table *tables.Table) (*patterns.Repository[login], error) {
 	return patterns.NewRepository(table, patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")},
-		intrapartition.NewIndex("address", func(l *login) compoundkey.Part {
+		intrapartition.NewUnique("address", func(l *login) compoundkey.Part {
 			if l.Address == "" {
 				return compoundkey.Part{}
 			}

@@ -24,7 +24,7 @@ import (
 // would find entities that are gone. So such a pattern is refused, before any request and each time; one that keeps its copies
 // in other partitions of the table goes with it.
 func TestPatternsStayWithinTheTable(t *testing.T) {
-	address := func(l *login) compoundkey.Part { return compoundkey.String(l.Address) }
+	address := func(l *login) string { return l.Address }
 	elsewhere := func(table *tables.Table) *tables.Table { return table.Account().Table("Elsewhere") }
 	for name, c := range map[string]struct {
 		pattern func(*tables.Table) patterns.Pattern[login]
@@ -76,7 +76,7 @@ func TestDroppedPeriodWithIntents(t *testing.T) {
 	schema := schemaOf("Logins", func() time.Time { return noon })
 	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 		return patterns.NewRepository(store.RunTimeTable(table), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")},
-			interpartition.NewIndex("address", func(l *login) compoundkey.Part { return compoundkey.String(l.Address) }, &interpartition.Options[login]{ByPartition: true}))
+			interpartition.NewIndex("address", func(l *login) string { return l.Address }, &interpartition.Options[login]{ByPartition: true}))
 	}
 	logins := assert.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, schema))
 	assert.Must[*patterns.Repository[login]](t)(logins.Repository(noon))

@@ -4,8 +4,8 @@
 //	NewInPartition  option 2: rows in the entities' own partition, written by the entity group transaction
 //	NewInTable      option 3: rows in other partitions or another table, one for each value and entity
 //
-// Both are declared and read in the same way. The value function returns one value of an entity, several values, or the
-// zero compoundkey.Part if the entity is in no list.
+// Both are declared and read in the same way. NewMultiInPartition and NewMultiInTable are for entities with several values. An
+// entity whose value is empty, such as the empty string, is in no list.
 //
 // The guide's option 1, a blob for each list, is left out: the writers of a blob contend for its ETag, and need a queue and a worker that the rows of
 // NewInTable do without. A list of rows has no limit, and one request reads 1,000 keys of it.
@@ -69,8 +69,8 @@
 //
 // # When not to use it
 //
-// If you need the entities' properties and not only their keys, use intrapartition or interpartition with the entity's id at the
-// end of the index key: one request reads a thousand copies.
+// If you need the entities' properties and not only their keys, use an Index of intrapartition or interpartition: one request
+// reads a thousand copies.
 //
 // NewInPartition is for lists of up to some thousand keys, because each write of an entity reads the lists of all its
 // values, and rewrites the rows whose keys change. Concurrent writers of one value conflict. A change that rewrites

@@ -26,14 +26,12 @@ func employeeKey(e *Employee) tables.Key {
 	return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 }
 
-func lastName(e *Employee) compoundkey.Part { return compoundkey.String(e.LastName) }
+func lastName(e *Employee) string { return e.LastName }
 
 // Lists in the entities' own partition, the guide's option 2: never out of step.
 func Example() {
 	ctx, store := context.Background(), newStore("employees")
-	byName := indexentities.NewInPartition("lastname", func(e *Employee) compoundkey.Part {
-		return compoundkey.String(e.LastName)
-	})
+	byName := indexentities.NewInPartition("lastname", func(e *Employee) string { return e.LastName })
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byName)
 	if err != nil {
 		log.Fatal(err)
@@ -43,18 +41,18 @@ func Example() {
 	}
 	hire(ctx, employees)
 
-	keys, err := byName.In("Sales").Keys(ctx, compoundkey.String("Jones")) // 1 request
+	keys, err := byName.In("Sales").Keys(ctx, "Jones") // 1 request
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(keys)
-	for e, err := range byName.In("Sales").Find(ctx, compoundkey.String("Jones"), nil) { // 1 request, and 1 for each
+	for e, err := range byName.In("Sales").Find(ctx, "Jones", nil) { // 1 request, and 1 for each
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(e.FirstName, e.LastName)
 	}
-	for v, err := range byName.In("Sales").Values(ctx, compoundkey.All()) {
+	for v, err := range byName.In("Sales").Values(ctx) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -81,7 +79,7 @@ func ExampleNewInTable() {
 	}
 	hire(ctx, employees)
 
-	keys, err := byName.Keys(ctx, compoundkey.String("Jones"))
+	keys, err := byName.Keys(ctx, "Jones")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -91,12 +89,12 @@ func ExampleNewInTable() {
 }
 
 // An entity is in the list of each of its tags, whatever their case.
-func ExampleNewInTable_severalValues() {
+func ExampleNewMultiInTable() {
 	ctx, store := context.Background(), newStore("tags")
-	byTag := indexentities.NewInTable("tag", func(e *Employee) []compoundkey.Part {
-		var values []compoundkey.Part
+	byTag := indexentities.NewMultiInTable("tag", func(e *Employee) []compoundkey.Folded {
+		var values []compoundkey.Folded
 		for _, tag := range e.Tags {
-			values = append(values, compoundkey.Fold(tag))
+			values = append(values, compoundkey.Folded(tag))
 		}
 		return values
 	}, nil, nil)
@@ -109,7 +107,7 @@ func ExampleNewInTable_severalValues() {
 	}
 	hire(ctx, employees)
 
-	for e, err := range byTag.Find(ctx, compoundkey.Fold("REMOTE"), nil) {
+	for e, err := range byTag.Find(ctx, "REMOTE", nil) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -9,14 +9,14 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/keyindex"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Keys returns the sorted keys of the entities that have a value; none if no entity has it. value has the form
-// that the value function returns, such as compoundkey.String of a text. Requests: 1; with NewInTable 1 for each
-// 1,000 keys, and 1 for each key that is being changed.
-func (x *Index[T]) Keys(ctx context.Context, value compoundkey.Part) ([]tables.Key, error) {
+// Keys returns the sorted keys of the entities that have a value; none if no entity has it. Requests: 1; with NewInTable 1
+// for each 1,000 keys, and 1 for each key that is being changed.
+func (x *Index[T, K]) Keys(ctx context.Context, value K) ([]tables.Key, error) {
 	const op = "Keys"
 	place, err := x.place(op, value)
 	if err != nil {
@@ -40,7 +40,7 @@ func (x *index) some(ctx context.Context, op, place string, after *tables.Key, m
 }
 
 // place names the list of a value in the group that the caller has chosen.
-func (x *Index[T]) place(op string, value compoundkey.Part) (string, error) {
+func (x *Index[T, K]) place(op string, value K) (string, error) {
 	if _, err := x.definition.Host(op); err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func (x *Index[T]) place(op string, value compoundkey.Part) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	place, err := x.shelves.place(group, value)
+	place, err := x.shelves.place(group, compoundkey.Of(value))
 	return place, x.failed(op, err)
 }
 
@@ -62,7 +62,7 @@ type FindOptions struct {
 // skips it if it is deleted or has another value. For a row that does not fit the type it yields tables.ErrGarbled
 // with Error.OfRow, and the loop can continue; any other error is yielded once, as the last element. Requests: those of
 // Keys, and 1 for each key, FindOptions.Concurrency at once.
-func (x *Index[T]) Find(ctx context.Context, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
+func (x *Index[T, K]) Find(ctx context.Context, value K, options *FindOptions) iter.Seq2[*T, error] {
 	const op = "Find"
 	return func(yield func(*T, error) bool) {
 		place, err := x.place(op, value)
@@ -100,7 +100,7 @@ func ofRow(err error) bool {
 }
 
 // follow yields the entities of a list that still belong to it.
-func (x *Index[T]) follow(ctx context.Context, place string, keys []tables.Key, options *FindOptions) iter.Seq2[*T, error] {
+func (x *Index[T, K]) follow(ctx context.Context, place string, keys []tables.Key, options *FindOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		host, err := x.definition.Host("Find")
 		if err != nil {
@@ -128,7 +128,7 @@ func (x *Index[T]) follow(ctx context.Context, place string, keys []tables.Key, 
 // value, group or index Page returns tables.ErrInvalid. Even if the list changes between pages, Page returns
 // no key twice, and misses no key that stays in the list. Requests: 1, and 1 for each key of the page, 8 at
 // once.
-func (x *Index[T]) Page(ctx context.Context, value compoundkey.Part, size int, token string) (tables.Page[T], error) {
+func (x *Index[T, K]) Page(ctx context.Context, value K, size int, token string) (tables.Page[T], error) {
 	const op = "Page"
 	var page tables.Page[T]
 	if size < 1 {
@@ -199,17 +199,17 @@ type Value struct {
 	Count int // how many keys its list holds
 }
 
-// Text returns the value of an index whose value function uses compoundkey.String.
+// Text returns the value of an index of strings; of Folded, the folded text.
 func (v Value) Text() (string, error) {
 	var text string
 	err := compoundkey.Parse(v.Key, "", compoundkey.ToString(&text))
 	return text, err
 }
 
-// Values yields the values that entities have, within a span: compoundkey.All, Prefix, Between and
-// so on, in the order of their keys. An error is yielded once, as the last element. Requests: 1 for each page of
+// Values yields the values that entities have and that are in all of the intervals (compoundkey.Prefix, Between and so on), all values
+// if there is none, in the order of their keys. An error is yielded once, as the last element. Requests: 1 for each page of
 // at most 1,000 rows. With NewInPartition a row is a list, with NewInTable a key of a list.
-func (x *Index[T]) Values(ctx context.Context, span compoundkey.Span) iter.Seq2[Value, error] {
+func (x *Index[T, K]) Values(ctx context.Context, intervals ...compoundkey.Interval[K]) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		_, err := x.definition.Host("Values")
 		if err != nil {
@@ -221,7 +221,7 @@ func (x *Index[T]) Values(ctx context.Context, span compoundkey.Span) iter.Seq2[
 			yield(Value{}, err)
 			return
 		}
-		for v, err := range x.shelves.values(ctx, group, span) {
+		for v, err := range x.shelves.values(ctx, group, keyindex.Within(intervals)) {
 			if err != nil {
 				yield(Value{}, x.failed("Values", err))
 				return

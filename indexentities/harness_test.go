@@ -75,7 +75,7 @@ func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 type process struct {
 	account *tables.Account
 	repo    *patterns.Repository[employee]
-	index   *indexentities.Index[employee]
+	index   *indexentities.Index[employee, compoundkey.Part]
 	lists   *tables.Table // where the lists are
 }
 
@@ -98,14 +98,14 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	options := indexentities.Options[employee]{ByPartition: !w.global}
 	switch w.option {
 	case inPartition:
-		p.index = indexentities.NewInPartition("lastname", values)
+		p.index = indexentities.NewMultiInPartition("lastname", values)
 	case outside:
 		var lists *tables.Table
 		if w.global {
 			lists = account.Table(w.lists)
 			p.lists = lists
 		}
-		p.index = indexentities.NewInTable("lastname", values, lists, &options)
+		p.index = indexentities.NewMultiInTable("lastname", values, lists, &options)
 	}
 	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts}
 	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, p.index)
@@ -113,7 +113,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 }
 
 // sales is the index for reads of the lists with employees of Sales.
-func (w *world) sales(p *process) *indexentities.Index[employee] {
+func (w *world) sales(p *process) *indexentities.Index[employee, compoundkey.Part] {
 	if w.global {
 		return p.index
 	}
@@ -178,7 +178,7 @@ func (w *world) read(ctx context.Context, p *process, group string, parts map[st
 	if !w.global {
 		x = x.In(group)
 	}
-	for v, err := range x.Values(ctx, compoundkey.All()) {
+	for v, err := range x.Values(ctx) {
 		if err != nil {
 			return err
 		}

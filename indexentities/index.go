@@ -14,15 +14,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Index is an index of lists, which one of the two constructors has made. It belongs to the one Repository to which it was
+// Index is an index of lists of entities of type T, one for each value of type K. It belongs to the one Repository to which it was
 // given. Before NewRepository has returned, its reads return tables.ErrWiring. An index with groups, such as one in the
 // partition, is read in the group that In chooses; an index without groups is read as it is.
-type Index[T any] struct {
+type Index[T any, K compoundkey.Key] struct {
 	*index
 	group *string // the group that In has chosen, nil for none
 }
 
-// Options are the options of NewInTable; nil is the same as the zero value.
+// Options are the options of NewInTable and NewMultiInTable; nil is the same as the zero value.
 type Options[T any] struct {
 	// Group returns an entity's group, for example its region. Each group has lists of its own, and In chooses the
 	// group to read. Group must be pure. By default there are no groups: a list contains entities of all partitions.
@@ -34,10 +34,10 @@ type Options[T any] struct {
 
 // In returns the index for reads in one group: what Options.Group returns, or, with NewInPartition or ByPartition, a partition. Reads of an
 // index without groups return tables.ErrWiring after In. The result cannot be given to a repository. Requests: 0.
-func (x *Index[T]) In(group string) *Index[T] { return &Index[T]{x.index, &group} }
+func (x *Index[T, K]) In(group string) *Index[T, K] { return &Index[T, K]{x.index, &group} }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *Index[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
+func (x *Index[T, K]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	implementation, err := x.attach(host)
 	if x.group != nil {
 		err = keyindex.ErrInGroup(*x.group)
@@ -52,9 +52,9 @@ type index struct {
 	attach     func(driver.Host) (driver.Implementation, error)
 }
 
-func newIndex[T any, K compoundkey.OneOrMany](name string, value func(*T) K, options *Options[T]) index {
+func newIndex[T any](name string, values func(any) []compoundkey.Part, options *Options[T]) index {
 	options = cmp.Or(options, &Options[T]{})
-	return index{definition: keyindex.New(name, value, options.Group, options.ByPartition)}
+	return index{definition: keyindex.New(name, values, options.Group, options.ByPartition)}
 }
 
 // shelves store the lists. A place names one list: in the partition it is the key of the list's first row, elsewhere what the keys of its rows begin with.

@@ -145,7 +145,7 @@ func TestHostileValues(t *testing.T) {
 					}
 				}
 				var values []string
-				for v, err := range p.index.In(department).Values(ctx, compoundkey.All()) {
+				for v, err := range p.index.In(department).Values(ctx) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -218,7 +218,7 @@ func TestAttach(t *testing.T) {
 // TestReadsWithoutARepository: an index that was given to no repository says so, whatever is read through it.
 func TestReadsWithoutARepository(t *testing.T) {
 	ctx := t.Context()
-	for where, x := range map[option]*indexentities.Index[employee]{
+	for where, x := range map[option]*indexentities.Index[employee, compoundkey.Part]{
 		inPartition: indexentities.NewInPartition("lastname", byLastName),
 		outside:     indexentities.NewInTable("lastname", byLastName, nil, &indexentities.Options[employee]{ByPartition: true}),
 	} {
@@ -229,7 +229,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 		for _, err := range x.Find(ctx, compoundkey.String("Jones"), nil) {
 			errs["Find"] = append(errs["Find"], err)
 		}
-		for _, err := range x.Values(ctx, compoundkey.All()) {
+		for _, err := range x.Values(ctx) {
 			errs["Values"] = append(errs["Values"], err)
 		}
 		for _, read := range []string{"Keys", "Page", "Find", "Values"} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/keyindex"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -16,12 +17,21 @@ type inPartition struct{ index }
 
 // NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. Its groups are the
 // partitions: each read begins with In. name is the beginning of the lists' row keys: ASCII letters, digits, '-' and
-// '.'. value must be pure. value returns one value, or several, for example the entity's tags; repeated values count
-// once. It returns the zero Part for an entity that is in no list. NewRepository reports invalid arguments.
-func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *Index[T] {
-	x := &inPartition{newIndex(name, value, &Options[T]{ByPartition: true})}
+// '.'. value must be pure, and its type says how a value is stored: see compoundkey.Key, which also names the values that have
+// no list, such as the empty string. NewRepository reports invalid arguments.
+func NewInPartition[T any, K compoundkey.Key](name string, value func(*T) K) *Index[T, K] {
+	return &Index[T, K]{index: newInPartition[T](name, keyindex.One(value))}
+}
+
+// NewMultiInPartition does what NewInPartition does, for entities with several values, for example tags. Repeated values count once.
+func NewMultiInPartition[T any, K compoundkey.Key](name string, values func(*T) []K) *Index[T, K] {
+	return &Index[T, K]{index: newInPartition[T](name, keyindex.Several(values))}
+}
+
+func newInPartition[T any](name string, values func(any) []compoundkey.Part) *index {
+	x := &inPartition{newIndex(name, values, &Options[T]{ByPartition: true})}
 	x.shelves, x.attach = x, x.attachTo
-	return &Index[T]{index: &x.index}
+	return &x.index
 }
 
 func (x *inPartition) attachTo(host driver.Host) (driver.Implementation, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/keyindex"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -20,13 +21,21 @@ type inTable struct {
 
 // NewInTable makes an index with its lists in partitions of their own, the guide's option 3, as one row for each
 // value and entity. table holds the rows and may be in another account; if it is nil, the entities' own table holds
-// them. name is the beginning of the rows' partition keys: ASCII letters, digits, '-' and '.'. value must be pure.
-// value returns one value, or several, for example the entity's tags; repeated values count once. It returns the zero
-// Part for an entity that is in no list. NewRepository reports invalid arguments.
-func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *Index[T] {
-	x := &inTable{newIndex(name, value, options), table}
+// them. name is the beginning of the rows' partition keys: ASCII letters, digits, '-' and '.'. value is as for
+// NewInPartition. NewRepository reports invalid arguments.
+func NewInTable[T any, K compoundkey.Key](name string, value func(*T) K, table *tables.Table, options *Options[T]) *Index[T, K] {
+	return &Index[T, K]{index: newInTable(name, keyindex.One(value), table, options)}
+}
+
+// NewMultiInTable does what NewInTable does, for entities with several values, for example tags. Repeated values count once.
+func NewMultiInTable[T any, K compoundkey.Key](name string, values func(*T) []K, table *tables.Table, options *Options[T]) *Index[T, K] {
+	return &Index[T, K]{index: newInTable(name, keyindex.Several(values), table, options)}
+}
+
+func newInTable[T any](name string, values func(any) []compoundkey.Part, table *tables.Table, options *Options[T]) *index {
+	x := &inTable{newIndex(name, values, options), table}
 	x.shelves, x.attach = x, x.attachTo
-	return &Index[T]{index: &x.index}
+	return &x.index
 }
 
 func (x *inTable) attachTo(host driver.Host) (driver.Implementation, error) {

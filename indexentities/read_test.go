@@ -86,17 +86,18 @@ func TestValues(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			type span = compoundkey.Interval[compoundkey.Part]
 			for what, c := range map[string]struct {
-				span compoundkey.Span
+				span []span
 				want string
 			}{
-				"all":     {compoundkey.All(), "[Abbott:1 Jo:1 Jones:2 Jones Smith:1 Kwok:1]"},
-				"prefix":  {compoundkey.Prefix("Jo"), "[Jo:1 Jones:2 Jones Smith:1]"},
-				"exactly": {compoundkey.Exactly(compoundkey.String("Jones")), "[Jones:2]"},
-				"below":   {compoundkey.Below(compoundkey.String("Jones")), "[Abbott:1 Jo:1]"},
+				"all":     {nil, "[Abbott:1 Jo:1 Jones:2 Jones Smith:1 Kwok:1]"},
+				"prefix":  {[]span{compoundkey.Prefix(compoundkey.String("Jo"))}, "[Jo:1 Jones:2 Jones Smith:1]"},
+				"exactly": {[]span{compoundkey.Exactly(compoundkey.String("Jones"))}, "[Jones:2]"},
+				"below":   {[]span{compoundkey.Below(compoundkey.String("Jones"))}, "[Abbott:1 Jo:1]"},
 			} {
 				var got []string
-				for v, err := range w.sales(p).Values(ctx, c.span) {
+				for v, err := range w.sales(p).Values(ctx, c.span...) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -106,13 +107,13 @@ func TestValues(t *testing.T) {
 					t.Errorf("%s: %s, want %s", what, got, c.want)
 				}
 			}
-			for v, err := range w.sales(p).Values(ctx, compoundkey.All()) { // a caller may stop
+			for v, err := range w.sales(p).Values(ctx) { // a caller may stop
 				if text, textErr := v.Text(); err != nil || textErr != nil || text != "Abbott" {
 					t.Errorf("the first value: %q, %v", text, errors.Join(err, textErr))
 				}
 				break
 			}
-			for _, err := range w.sales(p).Values(ctx, compoundkey.Prefix("\xff")) {
+			for _, err := range w.sales(p).Values(ctx, compoundkey.Prefix(compoundkey.String("\xff"))) {
 				if !errors.Is(err, tables.ErrInvalid) {
 					t.Errorf("a span that is none: %v", err)
 				}

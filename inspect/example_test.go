@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/inspect"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -92,7 +91,7 @@ func ExampleRepository() {
 	fill(ctx, account, "ExampleAdopted")
 
 	// The repository that the program would have, with an index that the table does not have yet.
-	byEmail := intrapartition.NewIndex("email", func(o *order) compoundkey.Part { return compoundkey.String(o.Email) }, nil)
+	byEmail := intrapartition.NewUnique("email", func(o *order) string { return o.Email }, nil)
 	orders, err := patterns.NewRepository(account.Table("ExampleAdopted"), patterns.Schema[order]{
 		Key: func(o *order) tables.Key { return tables.Key{Partition: o.PartitionKey, Row: o.RowKey} },
 	}, byEmail)
@@ -117,7 +116,7 @@ func ExampleRepository() {
 	// properties without a field in inspect_test.order, which a Replace would remove: 2; add a field tagged rest
 	// properties with values of several types that no field reads together: 1; correct the rows, or use a tables.Value
 	// [email] ("contoso", "email_june@contoso.com") for [("contoso", "O-0001") ("contoso", "O-0003")]
-	// Rebuild: 2 to 5 requests
+	// Rebuild: 2 to 4 requests
 }
 
 // simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.

@@ -33,7 +33,7 @@ func TestMemory(t *testing.T) {
 				return fmt.Appendf(dst, `,"Team":"p%03d","ID@odata.type":"Edm.Int64","ID":"%d","Email":"%sp%06d@contoso.com","City":"c","Text":"The quick brown fox"`,
 					i*50/n, i, strings.Repeat("long", 50), i/each)
 			})
-			repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table.Table, personSchema(), intrapartition.NewIndex("email", email, nil)))
+			repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table.Table, personSchema(), intrapartition.NewUnique("email", email, nil)))
 			var r *inspect.Report
 			most := table.LiveHeap(func() { r = assert.Must[*inspect.Report](t)(inspect.Repository(t.Context(), repo, nil)) })
 			t.Logf("%d rows, %d for each key: %.1f MiB, %d keys taken, %d not compared", n, each, float64(most)/(1<<20), len(r.Schema.TakenKeys)+int(r.Schema.OtherTakenKeys), r.Schema.KeysNotCompared)

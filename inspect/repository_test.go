@@ -35,7 +35,7 @@ func personSchema() patterns.Schema[person] {
 }
 
 func email(p *person) compoundkey.Part { return compoundkey.Fold(p.Email) }
-func city(p *person) compoundkey.Part  { return compoundkey.String(p.City) }
+func city(p *person) string            { return p.City }
 
 // people yields n people of so many teams, of whom each owns an email.
 func people(n, teams int) func(yield func(*person, error) bool) {
@@ -61,8 +61,8 @@ func storeOf(t *testing.T) (*patterns.Store, *tables.Table, func() int64) {
 func TestRepositoryRows(t *testing.T) {
 	ctx := t.Context()
 	store, table, _ := storeOf(t)
-	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", email, nil),
-		interpartition.NewIndex("global", email, &interpartition.Options[person]{Unique: true}), indexentities.NewInPartition("city", city), widentities.New[person](nil)))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewUnique("email", email, nil),
+		interpartition.NewUnique("global", email, nil), indexentities.NewInPartition("city", city), widentities.New[person](nil)))
 	assert.Check(t, store.Create(ctx))
 	for p := range people(10, 2) {
 		assert.Check(t, repo.Insert(ctx, p))
@@ -108,8 +108,8 @@ func TestTakenKeys(t *testing.T) {
 	ctx := t.Context()
 	store, table, _ := storeOf(t)
 	bare := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
-	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", email, nil),
-		interpartition.NewIndex("global", email, &interpartition.Options[person]{Unique: true})))
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewUnique("email", email, nil),
+		interpartition.NewUnique("global", email, nil)))
 	assert.Check(t, store.Create(ctx))
 	want := map[string]int64{}
 	id := 0
@@ -163,10 +163,10 @@ func TestRebuildCost(t *testing.T) {
 		pattern  func() patterns.Pattern[person]
 		exact    bool
 	}{
-		"in the partition": {250, 3, func() patterns.Pattern[person] { return intrapartition.NewIndex("email", email, nil) }, true},
-		"many partitions":  {60, 30, func() patterns.Pattern[person] { return intrapartition.NewIndex("email", email, nil) }, true},
+		"in the partition": {250, 3, func() patterns.Pattern[person] { return intrapartition.NewUnique("email", email, nil) }, true},
+		"many partitions":  {60, 30, func() patterns.Pattern[person] { return intrapartition.NewUnique("email", email, nil) }, true},
 		"one outside": {300, 1, func() patterns.Pattern[person] {
-			return interpartition.NewIndex("email", email, &interpartition.Options[person]{Unique: true})
+			return interpartition.NewUnique("email", email, nil)
 		}, false},
 		"spread outside": {40, 5, func() patterns.Pattern[person] {
 			return interpartition.NewIndex("email", email, &interpartition.Options[person]{Group: func(p *person) string { return p.Email }})
@@ -201,7 +201,7 @@ func TestRebuildCost(t *testing.T) {
 // TestRefusingIndex: entities that an index refuses, or whose key function panics, are told by their keys.
 func TestRefusingIndex(t *testing.T) {
 	_, table, _ := storeOf(t)
-	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", func(p *person) compoundkey.Part {
+	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewUnique("email", func(p *person) compoundkey.Part {
 		if p.ID == 3 {
 			panic("secret")
 		}

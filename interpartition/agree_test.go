@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
-	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -37,7 +36,7 @@ func everybody(all ...*employee) *known {
 // view is how one index is read.
 type view struct {
 	name    string
-	index   *interpartition.Index[employee]
+	index   *either[employee]
 	keys    []string
 	keyOf   func(*employee) string
 	text    func(*employee) string // what a read of the index shows
@@ -103,12 +102,12 @@ func (v *view) ranges(ctx context.Context, k *known) error {
 	below := func(e *employee) bool { return compoundkey.Compare(v.keyOf(e), middle) < 0 }
 	lower := compoundkey.Below(compoundkey.String(middle))
 	failures := []error{
-		same("Range", v.those(func(*employee) bool { return true }), v.index.Range(ctx, compoundkey.All()), v.text),
+		same("Range", v.those(func(*employee) bool { return true }), v.index.Range(ctx), v.text),
 		same("Range below "+middle, v.those(below), v.index.Range(ctx, lower), v.text),
 	}
 	for _, name := range k.names {
 		want := v.those(func(e *employee) bool { return e.Name == name })
-		query := v.index.Query(compoundkey.All()).Where(tables.Eq("Name", name))
+		query := v.index.Query().Where(tables.Eq("Name", name))
 		if v.spread {
 			slices.Sort(want)
 			failures = append(failures, same("Query "+name, want, sorted(query.AllowTableScan().All(ctx), v.text), v.text))

@@ -39,9 +39,9 @@ func manyVisits(yield func(*visit, error) bool) {
 // TestBulkInSets: 1,000 entities of 10 partitions, with two indexes of one group each outside and a list of 20 values in the partition.
 func TestBulkInSets(t *testing.T) {
 	ctx, c := t.Context(), openCounted(t, kind{background: true})
-	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, nil)
-	byReverse := interpartition.NewIndex("reverse", func(v *visit) compoundkey.Part { return compoundkey.Int(999_999-v.Number, 6) }, nil)
-	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
+	byNumber := interpartition.NewUnique("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, nil)
+	byReverse := interpartition.NewUnique("reverse", func(v *visit) compoundkey.Part { return compoundkey.Int(999_999-v.Number, 6) }, nil)
+	byColor := indexentities.NewMultiInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
 	visits := assert.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(c.store.Table(c.service.TableName(t)), visitSchema(), byNumber, byReverse, byColor))
 	assert.Check(t, c.store.Create(ctx))
 	c.requests.Reset()
@@ -77,7 +77,7 @@ func TestBulkInSets(t *testing.T) {
 // TestBulkOfTwoIndexes: without a list, the entities of a partition are one transaction, whose copies are two.
 func TestBulkOfTwoIndexes(t *testing.T) {
 	ctx, c := t.Context(), openCounted(t, kind{background: true})
-	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, nil)
+	byNumber := interpartition.NewUnique("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, nil)
 	byColor := interpartition.NewIndex("color", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Color, 2) }, nil)
 	visits := assert.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(c.store.Table(c.service.TableName(t)), visitSchema(), byNumber, byColor))
 	assert.Check(t, c.store.Create(ctx))
@@ -102,9 +102,9 @@ func TestBulkOfTwoIndexes(t *testing.T) {
 // TestBulkVerbs: 90 entities of three partitions with an outside index and a list, changed with every verb; one entity of a set is stale.
 func TestBulkVerbs(t *testing.T) {
 	ctx, c := t.Context(), openCounted(t, kind{})
-	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) },
+	byNumber := interpartition.NewUnique("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) },
 		nil)
-	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
+	byColor := indexentities.NewMultiInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
 	visits := assert.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(c.store.Table(c.service.TableName(t)), visitSchema(), byNumber, byColor))
 	assert.Check(t, c.store.Create(ctx))
 	const n = 90

@@ -3,14 +3,14 @@
 //
 // # Stored rows
 //
-// An employee of department Sales with an index "email" that is divided by partition (Options.ByPartition) and unique
-// (Options.Unique) is one row in its own partition and one in the index's partition:
+// An employee of department Sales with an index "email" that is divided by partition (Options.ByPartition) and
+// unique (NewUnique) is one row in its own partition and one in the index's partition:
 //
 //	PartitionKey  RowKey              properties
 //	Sales         empid_000223        FirstName LastName Age Email  _tpIncarnation _tpWrite _tpCopies
 //	email_Sales   jonesj@contoso.com  FirstName LastName Age Email  _tpIncarnation _tpWrite _tpCopies _tpPartition=Sales _tpPrimary=empid_000223 _tpVersion=W/"..."
 //
-// The row key of a copy is the index key. If the index is not unique, the entity's partition key and row key follow as two
+// The row key of a copy is the index key. In an Index, which is not unique, the entity's partition key and row key follow as two
 // String parts: jonesj@contoso.com!_Sales!_empid^1000223. The partition key is the index's name and, in an index with groups,
 // the group; an index without groups has one partition, "email". With Options.Spread a number of two digits follows, such as
 // email_Sales!_07: the 64-bit FNV-1a hash of the index key as text, its upper half XORed to its lower half, modulo Spread. compoundkey encodes all of them.
@@ -30,7 +30,7 @@
 // marked copy to the entity, and a query evaluates its conditions on that. So a read is right whatever other processes
 // do, and wherever they die. What is read through an index with all properties has the entity's own ETag.
 //
-// With Options.Unique, a key belongs to one entity of its group: a write that needs another entity's key is refused with
+// In a Unique, a key belongs to one entity of its group: a write that needs another entity's key is refused with
 // tables.ErrDuplicate, and writes nothing. One transaction can pass a key from one entity to another, or exchange two.
 //
 // All processes that write the entities must know the index. Schema.OtherBuilds is for a deployment in which some do not yet, and Repository.Rebuild

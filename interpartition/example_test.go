@@ -25,13 +25,11 @@ type Employee struct {
 // staff are the employees of a table, found by email wherever they work.
 type staff struct {
 	employees *patterns.Repository[Employee]
-	byEmail   *interpartition.Index[Employee]
+	byEmail   *interpartition.Unique[Employee, string]
 }
 
 func openStaff(store *patterns.Store) (*staff, error) {
-	s := &staff{byEmail: interpartition.NewIndex("email", func(e *Employee) compoundkey.Part {
-		return compoundkey.String(e.Email)
-	}, &interpartition.Options[Employee]{Unique: true})}
+	s := &staff{byEmail: interpartition.NewUnique("email", func(e *Employee) string { return e.Email }, nil)}
 	var err error
 	s.employees, err = patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
@@ -48,7 +46,7 @@ func (s *staff) hire(ctx context.Context) error {
 	if err := s.employees.Insert(ctx, june); err != nil { // 3 requests: the copy is marked, the row written, and the copy settled
 		return err
 	}
-	found, err := s.byEmail.Get(ctx, compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
+	found, err := s.byEmail.Get(ctx, "jonesj@contoso.com") // 1 request: a point query
 	if err != nil {
 		return err
 	}
@@ -92,7 +90,7 @@ func ExampleIndex_All() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	byName := interpartition.NewIndex("name", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.LastName) },
+	byName := interpartition.NewIndex("name", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.LastName) },
 		&interpartition.Options[Employee]{Project: []string{}})
 	employees, err := patterns.NewRepository(store.Table("ExampleNames"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
@@ -108,7 +106,7 @@ func ExampleIndex_All() {
 			log.Fatal(err)
 		}
 	}
-	for e, err := range byName.All(ctx, compoundkey.Fold("jones")) {
+	for e, err := range byName.All(ctx, "jones") {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -122,17 +120,14 @@ func ExampleIndex_All() {
 	// Jones Sales 223
 }
 
-// With Unique, a key that another employee has refuses the write.
-func ExampleOptions() {
+// A write that needs a key of another employee is refused.
+func ExampleNewUnique() {
 	ctx := context.Background()
 	store, err := patterns.NewStore(simulatedAccount(), "unique", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	email := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
-	byEmail := interpartition.NewIndex("email", email, &interpartition.Options[Employee]{
-		Unique: true,
-	})
+	byEmail := interpartition.NewUnique("email", func(e *Employee) string { return e.Email }, nil)
 	employees, err := patterns.NewRepository(store.Table("ExampleUnique"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
 	}, byEmail)

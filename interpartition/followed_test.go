@@ -29,10 +29,10 @@ func keyOfPictured(p *pictured) tables.Key {
 }
 
 // openPictured makes a process that stores such entities.
-func openPictured(t *testing.T, s *storagetest.Service) (*patterns.Repository[pictured], *interpartition.Index[pictured]) {
+func openPictured(t *testing.T, s *storagetest.Service) (*patterns.Repository[pictured], *interpartition.Unique[pictured, string]) {
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "pictured", nil))
-	byEmail := interpartition.NewIndex("email", func(p *pictured) compoundkey.Part { return compoundkey.String(p.Email) },
+	byEmail := interpartition.NewUnique("email", func(p *pictured) string { return p.Email },
 		&interpartition.Options[pictured]{Table: store.Table("Emails"), Project: []string{"Email", "Picture"}})
 	picture := largeentities.NewProperty[pictured]("Picture", blobstorage.Open(store, "pictures"), &largeentities.Options{Threshold: -1})
 	all := assert.Must[*patterns.Repository[pictured]](t)(patterns.NewRepository(store.Table("Pictured"), patterns.Schema[pictured]{Key: keyOfPictured}, byEmail, picture))
@@ -68,7 +68,7 @@ func TestReplacedWhileFollowed(t *testing.T) {
 					assert.Check(t, err)
 				})))))
 				_, byEmail := openPictured(t, slow)
-				found, err := byEmail.Get(t.Context(), compoundkey.String(annsEmail))
+				found, err := byEmail.Get(t.Context(), annsEmail)
 				switch {
 				case !errors.Is(err, c.want):
 					t.Errorf("a read gives %v, want %v", err, c.want)

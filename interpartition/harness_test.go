@@ -60,8 +60,8 @@ func newWorld(t testing.TB, s *storagetest.Service, k kind) *world {
 type process struct {
 	store  *patterns.Store
 	repo   *patterns.Repository[employee]
-	email  *interpartition.Index[employee] // in the same table, by department
-	badge  *interpartition.Index[employee] // in the table badges: a global index with a projection
+	email  *either[employee] // in the same table, by department
+	badge  *either[employee] // in the table badges: a global index with a projection
 	badges *tables.Table
 }
 
@@ -78,9 +78,9 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 		return nil, err
 	}
 	p.badges = p.store.Table(w.other)
-	p.email = interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{ByPartition: true, Unique: w.unique, Spread: w.spreadOver()})
-	p.badge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) },
-		&interpartition.Options[employee]{Table: p.badges, Project: []string{"Name"}, Unique: w.unique, Spread: w.spreadOver()})
+	p.email = newEither(w.unique, "email", emailOf, &interpartition.Options[employee]{ByPartition: true, Spread: w.spreadOver()})
+	p.badge = newEither(w.unique, "badge", func(e *employee) compoundkey.Part { return text(e.Badge) },
+		&interpartition.Options[employee]{Table: p.badges, Project: []string{"Name"}, Spread: w.spreadOver()})
 	p.repo, err = patterns.NewRepository(p.store.Table(w.table), staffSchema("staff"), p.email, p.badge)
 	return p, err
 }

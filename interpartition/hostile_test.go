@@ -25,10 +25,10 @@ func TestForgedIndexRows(t *testing.T) {
 		tables.Meta
 		PartitionKey, RowKey, Email string
 	}
-	key := func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
+	key := func(p *person) string { return p.Email }
 	for name, index := range map[string]patterns.Pattern[person]{
-		"in the partition": intrapartition.NewIndex("email", key, nil),
-		"elsewhere":        interpartition.NewIndex("email", key, &interpartition.Options[person]{Unique: true}),
+		"in the partition": intrapartition.NewUnique("email", key, nil),
+		"elsewhere":        interpartition.NewUnique("email", key, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)

@@ -1,7 +1,6 @@
 package interpartition
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +14,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Index is a secondary index of entities of type T. It belongs to the one Repository to which it was given.
-// Before NewRepository has returned, its reads return tables.ErrWiring. An index with groups, by Options.Group
-// or Options.ByPartition, is read in the group that In chooses; an index without groups is read as it is.
-type Index[T any] struct {
+// Index is a secondary index of entities of type T by keys of type K, which several entities can have. It belongs to the one
+// Repository to which it was given. Before NewRepository has returned, its reads return tables.ErrWiring. An index with
+// groups, by Options.Group or Options.ByPartition, is read in the group that In chooses; an index without groups is read as it is.
+type Index[T any, K compoundkey.Key] struct{ reader[T, K] }
+
+// Unique is an Index in which a key belongs to one entity of a group: a write that needs another entity's key fails with
+// tables.ErrDuplicate and writes nothing.
+type Unique[T any, K compoundkey.Key] struct{ reader[T, K] }
+
+// reader is an index as it is read.
+type reader[T any, K compoundkey.Key] struct {
 	*declaration
 	group *string // the group that In has chosen, nil for none
 }
@@ -31,7 +37,7 @@ type declaration struct {
 	spread int
 }
 
-// Options are the options of NewIndex; nil is the same as the zero value.
+// Options are the options of an index; nil is the same as the zero value.
 type Options[T any] struct {
 	// Group returns an entity's group, for example its region. The index has a partition for each group, and In
 	// chooses the one to read. Group must be pure. By default the index has one partition with all entities, which
@@ -53,11 +59,6 @@ type Options[T any] struct {
 	// for each, and a change that keeps the key does not write the copy.
 	Project []string
 
-	// Unique gives each index key to one entity of the group: a write that needs another entity's key fails with
-	// tables.ErrDuplicate and writes nothing. Without Unique the library appends the entity's own key to the index key, so
-	// that entities may share a value. Together they have at most 512 UTF-16 units.
-	Unique bool
-
 	// Spread divides each group over so many partitions, at most 64, by a hash of the index key, for an index with more
 	// changes than one partition takes. Get and All still read one partition, but Range reads all of them, and
 	// Query becomes a table scan. Entities that share a value stay together: a value that all entities have is as
@@ -69,29 +70,60 @@ type Options[T any] struct {
 // maxSpread limits Options.Spread: Range reads all partitions at once.
 const maxSpread = 64
 
-// NewIndex makes an index. name consists of ASCII letters, digits, '-' and '.'. name is the partition key of the
-// copies; in an index with groups, "_" and the group follow. key must be pure. key returns one index key, or several,
-// for example one for each tag; repeated keys count once. key returns the zero Part for an entity that is not in the
-// index, and a compoundkey.Tuple for an order by several properties. NewRepository reports an invalid name.
-func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options[T]) *Index[T] {
+// NewIndex makes an index of keys that several entities can have. name consists of ASCII letters, digits, '-' and '.'; it is
+// the partition key of the copies, and in an index with groups, "_" and the group follow. key must be pure, and its type says how a key is stored:
+// see compoundkey.Key, which also names the keys that are not in an index, such as the empty string. The library
+// appends the entity's own key to the index key; together they have at most 512 UTF-16 units. NewRepository reports an invalid name.
+func NewIndex[T any, K compoundkey.Key](name string, key func(*T) K, options *Options[T]) *Index[T, K] {
+	return &Index[T, K]{declare[T, K](name, keyindex.One(key), false, options)}
+}
+
+// NewMulti makes an Index in which an entity has several keys, for example one for each tag. Repeated keys count once.
+func NewMulti[T any, K compoundkey.Key](name string, keys func(*T) []K, options *Options[T]) *Index[T, K] {
+	return &Index[T, K]{declare[T, K](name, keyindex.Several(keys), false, options)}
+}
+
+// NewUnique makes an index of keys that one entity of a group can have. Its arguments are those of NewIndex.
+func NewUnique[T any, K compoundkey.Key](name string, key func(*T) K, options *Options[T]) *Unique[T, K] {
+	return &Unique[T, K]{declare[T, K](name, keyindex.One(key), true, options)}
+}
+
+// NewMultiUnique makes a Unique in which an entity has several keys, for example all its addresses. Repeated keys count once.
+func NewMultiUnique[T any, K compoundkey.Key](name string, keys func(*T) []K, options *Options[T]) *Unique[T, K] {
+	return &Unique[T, K]{declare[T, K](name, keyindex.Several(keys), true, options)}
+}
+
+func declare[T any, K compoundkey.Key](name string, keys func(any) []compoundkey.Part, unique bool, options *Options[T]) reader[T, K] {
 	if options == nil {
 		options = &Options[T]{}
 	}
-	x := &declaration{index: keyindex.New(name, key, options.Group, options.ByPartition), table: options.Table,
-		unique: options.Unique, spread: options.Spread}
+	x := &declaration{index: keyindex.New(name, keys, options.Group, options.ByPartition), table: options.Table,
+		unique: unique, spread: options.Spread}
 	x.index.Project = slices.Clone(options.Project)
-	return &Index[T]{declaration: x}
+	return reader[T, K]{declaration: x}
 }
 
 // In returns the index for reads in one group: what Options.Group returns, or with ByPartition a partition. Reads of an
 // index without groups return tables.ErrWiring after In. The result cannot be given to a repository. Requests: 0.
-func (x *Index[T]) In(group string) *Index[T] { return &Index[T]{x.declaration, &group} }
+func (x *Index[T, K]) In(group string) *Index[T, K] {
+	return &Index[T, K]{reader[T, K]{x.declaration, &group}}
+}
+
+// In does what Index.In does.
+func (x *Unique[T, K]) In(group string) *Unique[T, K] {
+	return &Unique[T, K]{reader[T, K]{x.declaration, &group}}
+}
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *Index[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
+func (x *reader[T, K]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
+	return x.attach(host, x.group)
+}
+
+// attach implements Attach. in points to the group that In has chosen, nil for none.
+func (x *declaration) attach(host driver.Host, in *string) (driver.Implementation, error) {
 	implementation, err := x.index.Attach(host)
-	if x.group != nil {
-		err = keyindex.ErrInGroup(*x.group)
+	if in != nil {
+		err = keyindex.ErrInGroup(*in)
 	}
 	if err == nil && (x.spread < 0 || x.spread > maxSpread) {
 		err = fmt.Errorf("Options.Spread is %d; set it to a number of partitions, at most %d", x.spread, maxSpread)
@@ -110,7 +142,7 @@ func (x *declaration) copies(v any, keyOf func(any) tables.Key) ([]driver.Outsid
 		key := tables.Key{Partition: x.partition(group, part), Row: x.row(part, of)}
 		if err := errors.Join(compoundkey.Err(key.Partition), compoundkey.Err(key.Row)); err != nil {
 			if !x.unique && compoundkey.Err(x.value(part)) == nil {
-				err = fmt.Errorf("the library appends the entity's partition key and row key to the index key, since Options.Unique is not set: %w", err)
+				err = fmt.Errorf("the library appends the entity's partition key and row key to the index key: %w", err)
 			}
 			return nil, err
 		}
@@ -148,18 +180,18 @@ func (x *declaration) share(group string, i int) string {
 }
 
 // chosen returns the group that the caller wants to read, and the repository to which the index was given.
-func (x *Index[T]) chosen(op string) (string, driver.Host, error) {
+func (x *declaration) chosen(op string, in *string) (string, driver.Host, error) {
 	host, err := x.index.Host(op)
 	if err != nil {
 		return "", nil, err
 	}
-	group, err := x.index.Chosen(op, x.group)
+	group, err := x.index.Chosen(op, in)
 	return group, host, err
 }
 
 // at returns the partition and the text of an index key that the caller wants to read, and the repository to which the index was given.
-func (x *Index[T]) at(op string, key compoundkey.Part) (at tables.Key, host driver.Host, err error) {
-	group, host, err := x.chosen(op)
+func (x *declaration) at(op string, key compoundkey.Part, in *string) (at tables.Key, host driver.Host, err error) {
+	group, host, err := x.chosen(op, in)
 	if err != nil {
 		return at, nil, err
 	}
@@ -170,57 +202,40 @@ func (x *Index[T]) at(op string, key compoundkey.Part) (at tables.Key, host driv
 	return at, host, nil
 }
 
-// Get reads the entity that has an index key: the first one, in the order of their own keys, where several have it. It
-// returns tables.ErrNotFound if none has it. key has the form that the key function returns, such as
-// compoundkey.String(email). Requests: 1; while a change of the entity is under way, 2, or 3 if no entity has the key.
-func (x *Index[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) {
-	return x.get(ctx, "Get", key, x.index.Project)
+// Get reads the entity that has a key. It returns tables.ErrNotFound if none has it. Requests: 1; while a change of the
+// entity is under way, 2, or 3 if no entity has the key.
+func (x *Unique[T, K]) Get(ctx context.Context, key K) (*T, error) {
+	return driver.Got[T](x.get(ctx, "Get", compoundkey.Of(key), x.group, x.index.Project))
 }
 
 // GetFull does what Get does, and reads the whole entity from its own row, for an index with Options.Project. Requests: 2;
 // 3 if an entity that had the key has lost it meanwhile.
-func (x *Index[T]) GetFull(ctx context.Context, key compoundkey.Part) (*T, error) {
-	return x.get(ctx, "GetFull", key, []string{})
+func (x *Unique[T, K]) GetFull(ctx context.Context, key K) (*T, error) {
+	return driver.Got[T](x.get(ctx, "GetFull", compoundkey.Of(key), x.group, []string{}))
 }
 
-// get reads the first entity with an index key. keep names the properties to read from copies.
-func (x *Index[T]) get(ctx context.Context, op string, key compoundkey.Part, keep []string) (*T, error) {
-	at, host, err := x.at(op, key)
+// get reads the entity with an index key. keep names the properties to read from copies.
+func (x *declaration) get(ctx context.Context, op string, key compoundkey.Part, in *string, keep []string) (any, error) {
+	at, host, err := x.at(op, key, in)
 	if err != nil {
 		return nil, err
 	}
-	if x.unique {
-		return driver.Got[T](host.GetOutsideCopy(ctx, x.table, at, keep))
-	}
-	for v, err := range x.sharing(ctx, host, at.Partition, key, keep, 1) {
-		return v, err
-	}
-	return nil, &tables.Error{Op: op, Table: cmp.Or(x.table, host.Table()).Name(), Key: at, Pattern: x.index.Name, Kind: tables.ErrNotFound}
+	return host.GetOutsideCopy(ctx, x.table, at, keep)
 }
 
-// All yields the entities that have an index key, in the order of their own keys; of an index with Options.Unique, one at
-// most. Errors are those of Range. Requests: 1 for each page of at most 1,000, and those of Range for copies that are being changed.
-func (x *Index[T]) All(ctx context.Context, key compoundkey.Part) iter.Seq2[*T, error] {
+// All yields the entities that have a key, in the order of their own keys. Errors are those of Range. Requests: 1 for each page of
+// at most 1,000, and those of Range for copies that are being changed.
+func (x *Index[T, K]) All(ctx context.Context, key K) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		at, host, err := x.at("All", key)
-		switch {
-		case err != nil:
+		part := compoundkey.Of(key)
+		at, host, err := x.at("All", part, x.group)
+		if err != nil {
 			yield(nil, err)
-		case !x.unique:
-			x.sharing(ctx, host, at.Partition, key, x.index.Project, 0)(yield)
-		default:
-			if v, err := x.Get(ctx, key); !errors.Is(err, tables.ErrNotFound) {
-				yield(v, err)
-			}
+			return
 		}
-	}
-}
-
-// sharing yields the entities that share an index key.
-func (x *Index[T]) sharing(ctx context.Context, host driver.Host, partition string, key compoundkey.Part, keep []string, pageSize int) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		for v, err := range tables.Query[T](host.OutsideCopies(x.table, compoundkey.Exactly(key), keep)).Partition(partition).PageSize(pageSize).All(ctx) {
-			if err == nil && host.MetaOf(v).ReadRow() != x.row(key, host.MetaOf(v).Key()) {
+		query := tables.Query[T](host.OutsideCopies(x.table, compoundkey.Exactly(part).Span, x.index.Project)).Partition(at.Partition)
+		for v, err := range query.All(ctx) {
+			if err == nil && host.MetaOf(v).ReadRow() != x.row(part, host.MetaOf(v).Key()) {
 				continue // its key is a tuple that begins with this one
 			}
 			if !yield(v, err) {
@@ -230,18 +245,18 @@ func (x *Index[T]) sharing(ctx context.Context, host driver.Host, partition stri
 	}
 }
 
-// Range yields the entities whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in
-// the order of the index. For a row that does not fit its type it yields tables.ErrGarbled with Error.OfRow,
-// and the loop may continue. It yields any other error once, as the last element. Requests: 1 for each page of
+// Range yields the entities whose keys are in all of the intervals (compoundkey.Prefix, Between and so on), all entities if
+// there is none, in the order of the index. For a row that does not fit its type it yields tables.ErrGarbled with
+// Error.OfRow, and the loop may continue. It yields any other error once, as the last element. Requests: 1 for each page of
 // at most 1,000, in each of the partitions of Options.Spread, and 1 for each copy whose entity is being changed.
-func (x *Index[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*T, error] {
+func (x *reader[T, K]) Range(ctx context.Context, intervals ...compoundkey.Interval[K]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		group, host, err := x.chosen("Range")
+		group, host, err := x.chosen("Range", x.group)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		query := tables.Query[T](host.OutsideCopies(x.table, span, x.index.Project))
+		query := tables.Query[T](host.OutsideCopies(x.table, keyindex.Within(intervals), x.index.Project))
 		if x.spread <= 1 {
 			query.Partition(x.index.Partition(group)).All(ctx)(yield)
 			return
@@ -256,21 +271,21 @@ func (x *Index[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*
 	}
 }
 
-// Query returns a query of the entities whose index keys are in the span, in the order of the index, for conditions and pages. If
+// Query returns a query of the entities whose keys are in all of the intervals, in the order of the index, for conditions and pages. If
 // the index has groups and In has chosen none, the query covers all groups: it is a table scan, and 4 of its at most 15
 // comparisons select the partitions of the index. With Options.Spread it is a table scan, too, of which 2 comparisons select the
 // partitions, and its order is that of the partitions. If the index was not given to a repository, Plan and the methods
 // that would send the query return tables.ErrWiring. Query itself makes no request.
-func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
+func (x *reader[T, K]) Query(intervals ...compoundkey.Interval[K]) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {
 		return driver.FailedQuery[T](err)
 	}
-	query := tables.Query[T](host.OutsideCopies(x.table, span, x.index.Project))
+	query := tables.Query[T](host.OutsideCopies(x.table, keyindex.Within(intervals), x.index.Project))
 	if x.index.Groups.Any() && x.group == nil {
 		return query.Where(x.index.InGroups())
 	}
-	group, _, err := x.chosen("Query")
+	group, _, err := x.chosen("Query", x.group)
 	switch {
 	case err != nil:
 		return driver.FailedQuery[T](err)

@@ -358,10 +358,10 @@ func (h *readHistory) reader(ctx context.Context, s *storagetest.Service, rng *r
 		from, part := h.since(), compoundkey.String(key)
 		switch rng.IntN(8) {
 		case 0:
-			h.wholeIndex(from, "Range", name, "", index.Range(ctx, compoundkey.All()), shows)
+			h.wholeIndex(from, "Range", name, "", index.Range(ctx), shows)
 		case 1:
 			of := historyNames[rng.IntN(len(historyNames))]
-			h.wholeIndex(from, "Query "+of, name, of, index.Query(compoundkey.All()).Where(tables.Eq("Name", of)).All(ctx), shows)
+			h.wholeIndex(from, "Query "+of, name, of, index.Query().Where(tables.Eq("Name", of)).All(ctx), shows)
 		case 2:
 			h.oneKey(from, "All", name+key, index.All(ctx, part), shows)
 		case 3:

@@ -10,7 +10,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -30,7 +29,7 @@ type member struct {
 type club struct {
 	store   *patterns.Store
 	members *patterns.Repository[member]
-	byEmail *interpartition.Index[member]
+	byEmail *interpartition.Unique[member, string]
 	calls   *atomic.Int64
 }
 
@@ -58,8 +57,8 @@ func openClub(t *testing.T, s *storagetest.Service, of clubOf) *club {
 	})
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(client.ConnectionString, &tables.AccountOptions{ClientOptions: client.ClientOptions}))
 	c.store = assert.Must[*patterns.Store](t)(patterns.NewStore(account, "club", &patterns.StoreOptions{ReadOnly: of.readOnly}))
-	c.byEmail = interpartition.NewIndex("email", func(m *member) compoundkey.Part { return compoundkey.String(m.Email) },
-		&interpartition.Options[member]{Table: c.store.Table("Emails"), Unique: true, Project: of.project})
+	c.byEmail = interpartition.NewUnique("email", func(m *member) string { return m.Email },
+		&interpartition.Options[member]{Table: c.store.Table("Emails"), Project: of.project})
 	var attached []patterns.Pattern[member]
 	if !of.without {
 		attached = append(attached, c.byEmail)
@@ -94,7 +93,7 @@ func (c *club) must(t *testing.T, err error) {
 func (c *club) find(t *testing.T, email string) (*member, int64) {
 	t.Helper()
 	before := c.calls.Load()
-	found, err := c.byEmail.Get(t.Context(), compoundkey.String(email))
+	found, err := c.byEmail.Get(t.Context(), email)
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		t.Error(err)
 	}

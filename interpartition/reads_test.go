@@ -21,12 +21,12 @@ import (
 
 // TestReadsWithoutARepository: an index that was given to no repository says so, whatever is read through it.
 func TestReadsWithoutARepository(t *testing.T) {
-	ctx, x := context.Background(), interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{ByPartition: true})
+	ctx, x := context.Background(), ofShared(interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{ByPartition: true}))
 	key := compoundkey.String("jonesj@contoso.com")
 	reads := map[string]func() error{
 		"Get":     func() error { _, err := x.In("Sales").Get(ctx, key); return err },
 		"GetFull": func() error { _, err := x.In("Sales").GetFull(ctx, key); return err },
-		"Query":   func() error { _, err := x.Query(compoundkey.All()).Partition("p").Top(1).First(ctx); return err },
+		"Query":   func() error { _, err := x.Query().Partition("p").Top(1).First(ctx); return err },
 	}
 	for name, read := range reads {
 		if err := read(); !errors.Is(err, tables.ErrWiring) {
@@ -35,7 +35,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 	}
 	for name, err := range map[string][]error{
 		"All":   errorsOf(x.In("Sales").All(ctx, key)),
-		"Range": errorsOf(x.In("Sales").Range(ctx, compoundkey.All())),
+		"Range": errorsOf(x.In("Sales").Range(ctx)),
 	} {
 		if len(err) != 1 || !errors.Is(err[0], tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
@@ -87,7 +87,7 @@ func TestRangeOfMany(t *testing.T) {
 			}
 			index := p.email.In("Sales")
 			var all []string
-			for e, err := range index.Range(ctx, compoundkey.All()) {
+			for e, err := range index.Range(ctx) {
 				assert.Check(t, err)
 				all = append(all, e.Email)
 			}
@@ -96,7 +96,7 @@ func TestRangeOfMany(t *testing.T) {
 			}
 			for _, stop := range []int{1, 10, 64, 100} {
 				var some []string
-				for e, err := range index.Range(ctx, compoundkey.All()) {
+				for e, err := range index.Range(ctx) {
 					assert.Check(t, err)
 					if some = append(some, e.Email); len(some) == stop {
 						break
@@ -113,7 +113,7 @@ func TestRangeOfMany(t *testing.T) {
 			for _, fails := range []storagetest.Kind{storagetest.QueryEntities, storagetest.GetEntity} {
 				faulty, _ := s.Faulty(storagetest.On(fails, storagetest.Always(storagetest.NotSent)))
 				broken := assert.Must[*process](t)(w.start(faulty.WithRetries(0)))
-				if errs := errorsOf(broken.email.In("Sales").Range(ctx, compoundkey.All())); len(errs) != 1 {
+				if errs := errorsOf(broken.email.In("Sales").Range(ctx)); len(errs) != 1 {
 					t.Errorf("%v fails: %v", fails, errs)
 				}
 			}
@@ -138,7 +138,7 @@ func TestDamagedRows(t *testing.T) {
 	write(`{"PartitionKey":"email_Sales","RowKey":"e005","_tpMark":"M"}`, aztables.UpdateModeMerge)
 	write(`{"PartitionKey":"Sales","RowKey":"empid_000005","ID":"no number"}`, aztables.UpdateModeMerge)
 	var read, bad int
-	for _, err := range p.email.In("Sales").Range(ctx, compoundkey.All()) {
+	for _, err := range p.email.In("Sales").Range(ctx) {
 		var e *tables.Error
 		switch {
 		case err == nil:
@@ -205,8 +205,8 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{})
 	p := assert.Must[*process](t)(w.start(s))
-	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Table: p.badges, Unique: true})
-	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{ByPartition: true, Table: p.badges, Unique: true})
+	mail := interpartition.NewUnique("mail", emailOf, &interpartition.Options[employee]{Table: p.badges})
+	byDepartment := interpartition.NewUnique("mail-2", emailOf, &interpartition.Options[employee]{ByPartition: true, Table: p.badges})
 	repo := p.open(t, s, "other", mail, byDepartment)
 	if err := repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestSpread(t *testing.T) {
 		},
 	} {
 		for _, spread := range []int{2, 3, 8, 16, 60, 64} {
-			x := interpartition.NewIndex("spread", func(v *ticket) compoundkey.Part { return key(v.Number) }, &interpartition.Options[ticket]{Spread: spread, Unique: true})
+			x := interpartition.NewUnique("spread", func(v *ticket) compoundkey.Part { return key(v.Number) }, &interpartition.Options[ticket]{Spread: spread})
 			copies := outsideCopies(t, x)
 			counts := map[string]int{}
 			for i := range n {
@@ -61,7 +61,7 @@ func TestSpread(t *testing.T) {
 }
 
 // outsideCopies returns the keys of the copies that an index makes.
-func outsideCopies[T any](t *testing.T, x *interpartition.Index[T]) func(*T) []tables.Key {
+func outsideCopies[T any](t *testing.T, x *interpartition.Unique[T, compoundkey.Part]) func(*T) []tables.Key {
 	t.Helper()
 	account := harness.Account(t)
 	repo := assert.Must[*patterns.Repository[T]](t)(patterns.NewRepository(account.Table("Copies"), patterns.Schema[T]{}, x))
@@ -107,6 +107,7 @@ func TestSpans(t *testing.T) {
 	w := newWorld(t, s, kind{})
 	p := assert.Must[*process](t)(w.start(s))
 	values := []string{"a", "a!", "a/b", "ab", "abc", "a b", "b", "ä", "", "a_b", "\U0001F600"}
+	type keys = compoundkey.Interval[compoundkey.Part]
 	type view struct {
 		unique bool
 		spread int
@@ -116,13 +117,13 @@ func TestSpans(t *testing.T) {
 		return compoundkey.Tuple(compoundkey.String(v.Text), compoundkey.Int(v.Number, 2))
 	}
 	var attached []patterns.Pattern[ticket]
-	texts, pairs := map[view]*interpartition.Index[ticket]{}, map[view]*interpartition.Index[ticket]{}
+	texts, pairs := map[view]*either[ticket]{}, map[view]*either[ticket]{}
 	for i, v := range []view{{}, {spread: 1}, {spread: 5}, {unique: true}, {unique: true, spread: 5}} {
-		options := &interpartition.Options[ticket]{Unique: v.unique, Spread: v.spread}
-		pairs[v] = interpartition.NewIndex(fmt.Sprint("pairs", i), pair, options)
+		options := &interpartition.Options[ticket]{Spread: v.spread}
+		pairs[v] = newEither(v.unique, fmt.Sprint("pairs", i), pair, options)
 		attached = append(attached, pairs[v])
 		if !v.unique {
-			texts[v] = interpartition.NewIndex(fmt.Sprint("texts", i), text, options)
+			texts[v] = newEither(false, fmt.Sprint("texts", i), text, options)
 			attached = append(attached, texts[v])
 		}
 	}
@@ -143,23 +144,23 @@ func TestSpans(t *testing.T) {
 		return cmp.Or(compoundkey.Compare(a.Text, b.Text), a.Number-b.Number)
 	})
 	for name, span := range map[string]struct {
-		span compoundkey.Span
+		span []keys
 		has  func(*ticket) bool
 	}{
-		"All":          {compoundkey.All(), func(*ticket) bool { return true }},
-		"Exactly":      {compoundkey.Exactly(compoundkey.String("a")), func(v *ticket) bool { return v.Text == "a" }},
-		"Exactly !":    {compoundkey.Exactly(compoundkey.String("a!")), func(v *ticket) bool { return v.Text == "a!" }},
-		"Exactly \"\"": {compoundkey.Exactly(compoundkey.String("")), func(v *ticket) bool { return v.Text == "" }},
-		"Prefix":       {compoundkey.Prefix("a"), func(v *ticket) bool { return strings.HasPrefix(v.Text, "a") }},
-		"Prefix a/":    {compoundkey.Prefix("a/"), func(v *ticket) bool { return strings.HasPrefix(v.Text, "a/") }},
-		"Between": {compoundkey.Between(compoundkey.String("a"), compoundkey.String("ab")), func(v *ticket) bool {
+		"All":          {nil, func(*ticket) bool { return true }},
+		"Exactly":      {[]keys{compoundkey.Exactly(compoundkey.String("a"))}, func(v *ticket) bool { return v.Text == "a" }},
+		"Exactly !":    {[]keys{compoundkey.Exactly(compoundkey.String("a!"))}, func(v *ticket) bool { return v.Text == "a!" }},
+		"Exactly \"\"": {[]keys{compoundkey.Exactly(compoundkey.String(""))}, func(v *ticket) bool { return v.Text == "" }},
+		"Prefix":       {[]keys{compoundkey.Prefix(compoundkey.String("a"))}, func(v *ticket) bool { return strings.HasPrefix(v.Text, "a") }},
+		"Prefix a/":    {[]keys{compoundkey.Prefix(compoundkey.String("a/"))}, func(v *ticket) bool { return strings.HasPrefix(v.Text, "a/") }},
+		"Between": {[]keys{compoundkey.Between(compoundkey.String("a"), compoundkey.String("ab"))}, func(v *ticket) bool {
 			return compoundkey.Compare(v.Text, "a") >= 0 && compoundkey.Compare(v.Text, "ab") < 0
 		}},
-		"Through": {compoundkey.Through(compoundkey.String("a"), compoundkey.String("ab")), func(v *ticket) bool {
+		"Through": {[]keys{compoundkey.Through(compoundkey.String("a"), compoundkey.String("ab"))}, func(v *ticket) bool {
 			return compoundkey.Compare(v.Text, "a") >= 0 && compoundkey.Compare(v.Text, "ab") <= 0
 		}},
-		"Below":   {compoundkey.Below(compoundkey.String("ab")), func(v *ticket) bool { return compoundkey.Compare(v.Text, "ab") < 0 }},
-		"AtLeast": {compoundkey.AtLeast(compoundkey.String("ab")), func(v *ticket) bool { return compoundkey.Compare(v.Text, "ab") >= 0 }},
+		"Below":   {[]keys{compoundkey.Below(compoundkey.String("ab"))}, func(v *ticket) bool { return compoundkey.Compare(v.Text, "ab") < 0 }},
+		"AtLeast": {[]keys{compoundkey.AtLeast(compoundkey.String("ab"))}, func(v *ticket) bool { return compoundkey.Compare(v.Text, "ab") >= 0 }},
 	} {
 		want := numbersOf(t, func(yield func(*ticket, error) bool) {
 			for _, v := range all {
@@ -169,11 +170,11 @@ func TestSpans(t *testing.T) {
 			}
 		})
 		for v, x := range texts {
-			wantTickets(t, fmt.Sprint("text ", name, v), byText(want), byText(numbersOf(t, x.Range(ctx, span.span))))
+			wantTickets(t, fmt.Sprint("text ", name, v), byText(want), byText(numbersOf(t, x.Range(ctx, span.span...))))
 		}
 		for v, x := range pairs {
-			wantTickets(t, fmt.Sprint("pair ", name, v), want, numbersOf(t, x.Range(ctx, span.span)))
-			query := x.Query(span.span)
+			wantTickets(t, fmt.Sprint("pair ", name, v), want, numbersOf(t, x.Range(ctx, span.span...)))
+			query := x.Query(span.span...)
 			if v.spread > 1 {
 				query = query.AllowTableScan()
 			}

@@ -53,12 +53,12 @@ func emailKey(e *employee) compoundkey.Part { return compoundkey.String(e.Email)
 
 // TestIndexesThatCannotWork: what would fail or find nothing later is refused when it is declared.
 func TestIndexesThatCannotWork(t *testing.T) {
-	for want, x := range map[string]*intrapartition.Index[employee]{
-		"\"email\": the index's key function is nil": intrapartition.NewIndex[employee, compoundkey.Part]("email", nil, nil),
-		"\"tag\": the index's key function is nil":   intrapartition.NewIndex[employee, []compoundkey.Part]("tag", nil, nil),
-		"Emial":                  intrapartition.NewIndex("email", emailKey, &intrapartition.Options{Project: []string{"LastName", "Emial"}}),
-		"Schema.Rows":            intrapartition.NewIndex("empid", emailKey, nil),
-		"property PartitionKey,": intrapartition.NewIndex("email", emailKey, &intrapartition.Options{Project: []string{"PartitionKey"}}),
+	for want, x := range map[string]*intrapartition.Unique[employee, compoundkey.Part]{
+		"\"email\": the index's key function is nil": intrapartition.NewUnique[employee, compoundkey.Part]("email", nil, nil),
+		"\"tag\": the index's key function is nil":   intrapartition.NewMultiUnique[employee, compoundkey.Part]("tag", nil, nil),
+		"Emial":                  intrapartition.NewUnique("email", emailKey, &intrapartition.Options{Project: []string{"LastName", "Emial"}}),
+		"Schema.Rows":            intrapartition.NewUnique("empid", emailKey, nil),
+		"property PartitionKey,": intrapartition.NewUnique("email", emailKey, &intrapartition.Options{Project: []string{"PartitionKey"}}),
 	} {
 		_, err := attach(t, x)
 		if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "pattern \"") {
@@ -69,7 +69,7 @@ func TestIndexesThatCannotWork(t *testing.T) {
 		Key: func(b *bagged) tables.Key {
 			return tables.Key{Row: compoundkey.Join("id", compoundkey.Int(b.ID, 6))}
 		},
-	}, intrapartition.NewIndex("x", func(b *bagged) compoundkey.Part { return compoundkey.Int(b.ID, 6) }, &intrapartition.Options{Project: []string{"Whatever"}}))
+	}, intrapartition.NewUnique("x", func(b *bagged) compoundkey.Part { return compoundkey.Int(b.ID, 6) }, &intrapartition.Options{Project: []string{"Whatever"}}))
 	if err != nil {
 		t.Errorf("a type that takes any property: %v", err)
 	}
@@ -78,8 +78,8 @@ func TestIndexesThatCannotWork(t *testing.T) {
 // TestFailedRepositoryReleasesItsIndexes: an index is free again where the repository that it was given to did not come
 // to be, and where it did, it is not.
 func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
-	x := intrapartition.NewIndex("email", emailKey, nil)
-	if _, err := attach(t, x, intrapartition.NewIndex[employee, compoundkey.Part]("broken", nil, nil)); err == nil {
+	x := intrapartition.NewUnique("email", emailKey, nil)
+	if _, err := attach(t, x, intrapartition.NewUnique[employee, compoundkey.Part]("broken", nil, nil)); err == nil {
 		t.Fatal("a broken index is taken")
 	}
 	checkUnattached(t, x)
@@ -95,19 +95,19 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 }
 
 // checkUnattached: whatever is read through an index without a repository is ErrWiring.
-func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
+func checkUnattached(t *testing.T, x *intrapartition.Unique[employee, compoundkey.Part]) {
 	t.Helper()
 	ctx := context.Background()
 	_, get := x.In("Sales").Get(ctx, compoundkey.String("x"))
 	_, full := x.In("Sales").GetFull(ctx, compoundkey.String("x"))
-	_, query := x.Query(compoundkey.All()).Partition("Sales").PageSize(10).First(ctx)
+	_, query := x.Query().Partition("Sales").PageSize(10).First(ctx)
 	for name, err := range map[string]error{"Get": get, "GetFull": full, "Query": query} {
 		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s without a repository: %v", name, err)
 		}
 	}
 	n := 0
-	for _, err := range x.In("Sales").Range(ctx, compoundkey.All()) {
+	for _, err := range x.In("Sales").Range(ctx) {
 		if n++; n > 1 || !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("Range without a repository: %v", err)
 		}
@@ -119,7 +119,7 @@ func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
 
 // TestKeysThatCannotBeStored: an entity whose index key fits in no row is refused as a whole, before any request.
 func TestKeysThatCannotBeStored(t *testing.T) {
-	repo, err := attach(t, intrapartition.NewIndex("email", emailKey, nil))
+	repo, err := attach(t, intrapartition.NewUnique("email", emailKey, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

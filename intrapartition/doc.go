@@ -9,16 +9,17 @@
 //	Sales         empid_000223                FirstName LastName Age Email  _tpIncarnation _tpCopies=email _tpWrite
 //	Sales         email_jonesj@contoso.com    FirstName LastName Age Email  _tpIncarnation _tpCopies=email _tpWrite _tpPrimary=empid_000223
 //
-// The row key of a copy is the index's name, "_" and the index key, encoded by compoundkey. A copy contains all of the
+// The row key of a copy is the index's name, "_" and the index key, encoded by compoundkey; if several entities can have a
+// key (NewIndex, NewMulti), the entity's row key follows as a String part: lastname_Jones!_empid^1000223. A copy contains all of the
 // entity's properties, or those that Options.Project names. _tpPrimary is the row key of the entity's own row; _tpCopies
 // lists the indexes whose copies were written with the entity.
 //
 // # Guarantee
 //
 // A reader never sees a copy that differs from its entity: each write of the repository writes all rows of the entity in
-// one entity group transaction. An index key belongs to at most one entity. A write that needs another entity's key returns
-// tables.ErrDuplicate, which names the index, and writes nothing. An entity whose key function returns the zero
-// compoundkey.Part has no copy.
+// one entity group transaction. A key of a Unique belongs to at most one entity. A write that needs another
+// entity's key returns tables.ErrDuplicate, which names the index, and writes nothing. An entity without a key, such as one
+// whose key is the empty string, has no copy.
 //
 // # Crashes
 //
@@ -35,7 +36,7 @@
 //	Replace, Delete of an entity read through an index   2 (1 to compare it with the entity's own row)
 //	Merge                                                2 (1 to read the entity, from which the copies are made)
 //	Get, by index key                                    1
-//	Range, Query                                         1 for each page of at most 1,000
+//	All, Range, Query                                    1 for each page of at most 1,000
 //	GetFull, through an index with Options.Project       2
 //
 // # Limits
@@ -47,6 +48,6 @@
 //
 // # When not to use it
 //
-// If an index must find entities in any partition, use interpartition. If many entities share an index key and you need only
+// If an index must find entities in any partition, use interpartition. If many entities share a key and you need only
 // their keys, use indexentities.
 package intrapartition

@@ -29,9 +29,7 @@ func hire(ctx context.Context, account *tables.Account) error {
 	if err != nil {
 		return err
 	}
-	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
-		return compoundkey.String(e.Email)
-	}, nil)
+	byEmail := intrapartition.NewUnique("email", func(e *Employee) string { return e.Email }, nil)
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
@@ -48,7 +46,7 @@ func hire(ctx context.Context, account *tables.Account) error {
 	if err := employees.Insert(ctx, june); err != nil { // 1 request: rows empid_000223 and email_jonesj@contoso.com
 		return err
 	}
-	found, err := byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
+	found, err := byEmail.In("Sales").Get(ctx, "jonesj@contoso.com") // 1 request: a point query
 	if err != nil {
 		return err
 	}
@@ -103,7 +101,7 @@ func staff(ctx context.Context, table string, indexes ...patterns.Pattern[Employ
 // A range of an index comes in the order of the index.
 func ExampleView_Range() {
 	ctx := context.Background()
-	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
+	byEmail := intrapartition.NewUnique("email", func(e *Employee) string { return e.Email }, nil)
 	staff(ctx, "ExampleRange", byEmail)
 
 	for e, err := range byEmail.In("Sales").Range(ctx, compoundkey.Prefix("a")) {
@@ -112,8 +110,7 @@ func ExampleView_Range() {
 		}
 		fmt.Println(e.Email)
 	}
-	upToK := compoundkey.Through(compoundkey.String("a"), compoundkey.String("kenk@contoso.com"))
-	for e, err := range byEmail.In("Sales").Range(ctx, upToK) {
+	for e, err := range byEmail.In("Sales").Range(ctx, compoundkey.Through("a", "kenk@contoso.com")) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -126,21 +123,19 @@ func ExampleView_Range() {
 	// kenk@contoso.com
 }
 
-// Names repeat, so an order by name ends with the id. Its copies hold only what a list shows.
+// Several employees can have a name: an Index lists them one after another. Its copies hold only what a list shows.
 func ExampleOptions() {
 	ctx := context.Background()
-	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.String(e.LastName), compoundkey.Int(e.ID, 6))
-	}, &intrapartition.Options{Project: []string{"LastName", "ID"}})
+	byName := intrapartition.NewIndex("name", func(e *Employee) string { return e.LastName }, &intrapartition.Options{Project: []string{"LastName", "ID"}})
 	employees := staff(ctx, "ExampleKeep", byName)
 
-	for e, err := range byName.In("Sales").Range(ctx, compoundkey.All()) {
+	for e, err := range byName.In("Sales").Range(ctx) {
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Printf("%s %d %q\n", e.LastName, e.ID, e.Email)
 	}
-	for e, err := range byName.In("Sales").Range(ctx, compoundkey.Exactly(compoundkey.String("Jones"))) {
+	for e, err := range byName.In("Sales").All(ctx, "Jones") {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -160,18 +155,12 @@ func ExampleOptions() {
 }
 
 // An employee is found under each of her tags. One without tags is not in the index.
-func ExampleNewIndex_severalKeys() {
+func ExampleNewMulti() {
 	ctx := context.Background()
-	byTag := intrapartition.NewIndex("tag", func(e *Employee) []compoundkey.Part {
-		var keys []compoundkey.Part
-		for _, tag := range e.Tags {
-			keys = append(keys, compoundkey.Tuple(compoundkey.String(tag), compoundkey.Int(e.ID, 6)))
-		}
-		return keys
-	}, nil)
+	byTag := intrapartition.NewMulti("tag", func(e *Employee) []string { return e.Tags }, nil)
 	staff(ctx, "ExampleMultiIndex", byTag)
 
-	for e, err := range byTag.In("Sales").Range(ctx, compoundkey.Exactly(compoundkey.String("remote"))) {
+	for e, err := range byTag.In("Sales").All(ctx, "remote") {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -182,10 +171,10 @@ func ExampleNewIndex_severalKeys() {
 	// Jones
 }
 
-// A key of an index belongs to one entity of its partition.
-func ExampleNewIndex_duplicate() {
+// A key belongs to one entity of its partition.
+func ExampleNewUnique() {
 	ctx := context.Background()
-	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
+	byEmail := intrapartition.NewUnique("email", func(e *Employee) string { return e.Email }, nil)
 	employees := staff(ctx, "ExampleDuplicate", byEmail)
 
 	err := employees.Insert(ctx, &Employee{Department: "Sales", ID: 224, LastName: "Jones", Email: "jonesj@contoso.com"})

@@ -2,6 +2,7 @@ package intrapartition
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -11,13 +12,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Index is a secondary index of entities of type T, within their partitions. It belongs to the one Repository to which it
-// was given. Before NewRepository has returned, its reads return tables.ErrWiring.
-type Index[T any] struct {
-	index *keyindex.Index
+// Index is a secondary index of entities of type T by keys of type K, within their partitions. Several entities can have a
+// key. It belongs to the one Repository to which it was given. Before NewRepository has returned, its reads return tables.ErrWiring.
+type Index[T any, K compoundkey.Key] struct{ declaration[T, K] }
+
+// Unique is an Index in which a key belongs to one entity of its partition: a write that needs another entity's key fails with
+// tables.ErrDuplicate and writes nothing.
+type Unique[T any, K compoundkey.Key] struct{ declaration[T, K] }
+
+// declaration is what Index and Unique share.
+type declaration[T any, K compoundkey.Key] struct {
+	index  *keyindex.Index
+	unique bool
 }
 
-// Options are the options of NewIndex; nil is the same as the zero value.
+// Options are the options of an index; nil is the same as the zero value.
 type Options struct {
 	// Project names the properties that the copies hold (default: all). With a projection, an entity read through the index
 	// has zero values for the other properties and cannot be replaced, only merged or deleted; GetFull reads the whole
@@ -25,13 +34,30 @@ type Options struct {
 	Project []string
 }
 
-// NewIndex makes an index. name is the prefix of its row keys: ASCII letters, digits, '-' and '.'. key must be pure.
-// key returns one index key, or several, for example one for each tag; repeated keys count once. key returns the zero
-// Part for an entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index
-// key belongs to one entity of its partition, so if values repeat, such as last names, end the key with the entity's
-// id. NewRepository reports an invalid name.
-func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options) *Index[T] {
-	x := &Index[T]{keyindex.New(name, key, nil, false)}
+// NewIndex makes an index of keys that several entities can have. name is the prefix of its row keys: ASCII letters, digits, '-'
+// and '.'. key must be pure, and its type says how a key is stored: see compoundkey.Key, which also names the keys that are
+// not in an index, such as the empty string. The library appends the entity's row key to the index key. NewRepository reports an invalid name.
+func NewIndex[T any, K compoundkey.Key](name string, key func(*T) K, options *Options) *Index[T, K] {
+	return &Index[T, K]{declare[T, K](name, keyindex.One(key), false, options)}
+}
+
+// NewMulti makes an Index in which an entity has several keys, for example one for each tag. Repeated keys count once.
+func NewMulti[T any, K compoundkey.Key](name string, keys func(*T) []K, options *Options) *Index[T, K] {
+	return &Index[T, K]{declare[T, K](name, keyindex.Several(keys), false, options)}
+}
+
+// NewUnique makes an index of keys that one entity of a partition can have. Its arguments are those of NewIndex.
+func NewUnique[T any, K compoundkey.Key](name string, key func(*T) K, options *Options) *Unique[T, K] {
+	return &Unique[T, K]{declare[T, K](name, keyindex.One(key), true, options)}
+}
+
+// NewMultiUnique makes a Unique in which an entity has several keys, for example all its addresses. Repeated keys count once.
+func NewMultiUnique[T any, K compoundkey.Key](name string, keys func(*T) []K, options *Options) *Unique[T, K] {
+	return &Unique[T, K]{declare[T, K](name, keyindex.Several(keys), true, options)}
+}
+
+func declare[T any, K compoundkey.Key](name string, keys func(any) []compoundkey.Part, unique bool, options *Options) declaration[T, K] {
+	x := declaration[T, K]{keyindex.New[T](name, keys, nil, false), unique}
 	if options != nil {
 		x.index.Project = slices.Clone(options.Project)
 	}
@@ -39,91 +65,137 @@ func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, optio
 }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
-func (x *Index[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
+func (x *declaration[T, K]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	implementation, err := x.index.Attach(host)
 	if err == nil {
 		err = driver.CheckApart("the index", x.index.Name, host.Rows())
 	}
-	implementation.Copies = x.copies
+	implementation.Copies = func(v any) ([]driver.Copy, error) { return copies(x.index, x.unique, v, host.KeyOf) }
 	return implementation, err
 }
 
-// copies returns the rows of an entity: one for each of its keys.
-func (x *Index[T]) copies(v any) ([]driver.Copy, error) {
-	var copies []driver.Copy
-	for _, part := range x.index.KeysOf(v) {
-		rowKey, err := compoundkey.Encode(x.index.Name, part)
+// copies returns the rows of an entity: one for each of its keys. keyOf is Host.KeyOf.
+func copies(x *keyindex.Index, unique bool, v any, keyOf func(any) tables.Key) ([]driver.Copy, error) {
+	var all []driver.Copy
+	for _, part := range x.KeysOf(v) {
+		key, err := compoundkey.Encode(x.Name, part)
+		if err == nil && !unique {
+			if key, err = compoundkey.Encode(x.Name, shared(part, keyOf(v).Row)...); err != nil {
+				err = fmt.Errorf("the library appends the entity's row key to the index key: %w", err)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
-		copies = append(copies, driver.Copy{RowKey: rowKey, Keep: x.index.Project})
+		all = append(all, driver.Copy{RowKey: key, Keep: x.Project})
 	}
-	return copies, nil
+	return all, nil
 }
 
-// rows returns the span of row keys for a span of index keys.
-func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.index.Name) }
+// shared returns the parts of the row key of a copy, of an entity with this row key, under a key that several entities can have.
+func shared(key compoundkey.Part, row string) []compoundkey.Part {
+	return []compoundkey.Part{key, compoundkey.String(row)}
+}
 
-// In returns the index for reads in one partition. Requests: 0.
-func (x *Index[T]) In(partition string) View[T] { return View[T]{x, partition} }
-
-// Query returns a query of the copies of all partitions in the span, for conditions and pages; see View.Query for
-// one partition. If the index was not given to a repository, Plan and the methods that would send the query return
+// Query returns a query of the copies of all partitions whose keys are in all of the intervals, for conditions and pages; see
+// View.Query for one partition. If the index was not given to a repository, Plan and the methods that would send the query return
 // tables.ErrWiring. Query itself makes no request.
-func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
+func (x *declaration[T, K]) Query(intervals ...compoundkey.Interval[K]) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {
 		return driver.FailedQuery[T](err)
 	}
-	return tables.Query[T](host.Copies(x.rows(span), x.index.Project))
+	return tables.Query[T](host.Copies(keyindex.Within(intervals).Under(x.index.Name), x.index.Project))
 }
 
-// View is an index in one partition.
-type View[T any] struct {
-	index     *Index[T]
-	partition string
+// View is an Index in one partition.
+type View[T any, K compoundkey.Key] struct{ reader[T, K] }
+
+// UniqueView is a Unique in one partition.
+type UniqueView[T any, K compoundkey.Key] struct{ reader[T, K] }
+
+// reader is what View and UniqueView share.
+type reader[T any, K compoundkey.Key] struct {
+	declaration *declaration[T, K]
+	partition   string
 }
 
-// Get reads the copy under an index key. It returns tables.ErrNotFound if there is none. key has the form that
-// the key function returns, such as compoundkey.String(email). Requests: 1.
-func (v View[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) {
-	x := v.index.index
+// In returns the index for reads in one partition. Requests: 0.
+func (x *Index[T, K]) In(partition string) View[T, K] {
+	return View[T, K]{reader[T, K]{&x.declaration, partition}}
+}
+
+// In returns the index for reads in one partition. Requests: 0.
+func (x *Unique[T, K]) In(partition string) UniqueView[T, K] {
+	return UniqueView[T, K]{reader[T, K]{&x.declaration, partition}}
+}
+
+// Get reads the entity that has a key. It returns tables.ErrNotFound if none has it. Requests: 1.
+func (v UniqueView[T, K]) Get(ctx context.Context, key K) (*T, error) {
+	x := v.declaration.index
 	host, err := x.Host("Get")
 	if err != nil {
 		return nil, err
 	}
-	return driver.Got[T](host.GetCopy(ctx, tables.Key{Partition: v.partition, Row: compoundkey.Join(x.Name, key)}, x.Project))
+	return driver.Got[T](host.GetCopy(ctx, v.at(key), x.Project))
 }
 
-// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns the
-// entity as the second read found it, and tables.ErrNotFound if there is no copy or the entity was deleted
-// meanwhile. Requests: 2.
-func (v View[T]) GetFull(ctx context.Context, key compoundkey.Part) (*T, error) {
-	x := v.index.index
-	host, err := x.Host("GetFull")
+// GetFull does what Get does, and then reads the entity's own row, for an index with Options.Project. It returns the
+// entity as the second read found it, and tables.ErrNotFound also if the entity was deleted meanwhile. Requests: 2.
+func (v UniqueView[T, K]) GetFull(ctx context.Context, key K) (*T, error) {
+	host, err := v.declaration.index.Host("GetFull")
 	if err != nil {
 		return nil, err
 	}
-	return driver.Got[T](host.GetPrimary(ctx, tables.Key{Partition: v.partition, Row: compoundkey.Join(x.Name, key)}))
+	return driver.Got[T](host.GetPrimary(ctx, v.at(key)))
 }
 
-// Range yields the entities whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the
-// order of the index. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the
-// loop can continue; any other error is yielded once, as the last element. Requests: 1 for each page of at most
-// 1,000.
-func (v View[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*T, error] {
+// at returns the key of the copy under an index key.
+func (v UniqueView[T, K]) at(key K) tables.Key {
+	return tables.Key{Partition: v.partition, Row: compoundkey.Join(v.declaration.index.Name, compoundkey.Of(key))}
+}
+
+// All yields the entities that have a key, in the order of their row keys. Errors are those of Range. Requests: 1 for each page of
+// at most 1,000.
+func (v View[T, K]) All(ctx context.Context, key K) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		host, err := v.index.index.Host("Range")
+		const op = "All"
+		x, part := v.declaration.index, compoundkey.Of(key)
+		host, err := x.Host(op)
+		if err == nil {
+			if _, wrong := compoundkey.Encode(x.Name, part); wrong != nil {
+				err = driver.Invalid(op, wrong)
+			}
+		}
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		tables.Query[T](host.Copies(v.index.rows(span), v.index.index.Project)).Partition(v.partition).All(ctx)(yield)
+		copies := tables.Query[T](host.Copies(compoundkey.Exactly(part).Under(x.Name), x.Project)).Partition(v.partition)
+		for e, err := range copies.All(ctx) {
+			if err == nil {
+				meta := host.MetaOf(e)
+				if meta.ReadRow() != compoundkey.Join(x.Name, shared(part, meta.Key().Row)...) {
+					continue // its key is a tuple that begins with this one
+				}
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
 	}
 }
 
-// Query returns a query of the partition's copies in the span, in the order of the index, for conditions and
+// Range yields the entities whose keys are in all of the intervals (compoundkey.Prefix, Between and so on), all entities if
+// there is none, in the order of the index. For a row that does not fit the type it yields tables.ErrGarbled with
+// Error.OfRow, and the loop can continue; any other error is yielded once, as the last element. Requests: 1 for each page of
+// at most 1,000.
+func (v reader[T, K]) Range(ctx context.Context, intervals ...compoundkey.Interval[K]) iter.Seq2[*T, error] {
+	return v.Query(intervals...).All(ctx)
+}
+
+// Query returns a query of the partition's copies whose keys are in all of the intervals, in the order of the index, for conditions and
 // pages. Query itself makes no request.
-func (v View[T]) Query(span compoundkey.Span) tables.Query[T] {
-	return v.index.Query(span).Partition(v.partition)
+func (v reader[T, K]) Query(intervals ...compoundkey.Interval[K]) tables.Query[T] {
+	return v.declaration.Query(intervals...).Partition(v.partition)
 }

@@ -26,7 +26,7 @@ type employee struct {
 }
 
 type indexes struct {
-	email, name, tag *intrapartition.Index[employee]
+	email, name, tag *intrapartition.Unique[employee, compoundkey.Part]
 }
 
 func open(t testing.TB) (*patterns.Repository[employee], indexes, *storagetest.RequestCounter) {
@@ -40,16 +40,16 @@ func open(t testing.TB) (*patterns.Repository[employee], indexes, *storagetest.R
 		t.Fatal(err)
 	}
 	x := indexes{
-		email: intrapartition.NewIndex("email", func(e *employee) compoundkey.Part {
+		email: intrapartition.NewUnique("email", func(e *employee) compoundkey.Part {
 			if e.Email == "" {
 				return compoundkey.Part{}
 			}
 			return compoundkey.String(e.Email)
 		}, nil),
-		name: intrapartition.NewIndex("name", func(e *employee) compoundkey.Part {
+		name: intrapartition.NewUnique("name", func(e *employee) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(e.LastName), compoundkey.String(e.FirstName), compoundkey.Int(e.ID, 6))
 		}, &intrapartition.Options{Project: []string{"LastName", "FirstName"}}),
-		tag: intrapartition.NewIndex("tag", func(e *employee) []compoundkey.Part {
+		tag: intrapartition.NewMultiUnique("tag", func(e *employee) []compoundkey.Part {
 			var keys []compoundkey.Part
 			for _, tag := range e.Tags {
 				keys = append(keys, compoundkey.Tuple(compoundkey.String(tag), compoundkey.Int(e.ID, 6)))
@@ -202,7 +202,7 @@ func TestRangesAndProjection(t *testing.T) {
 		t.Fatalf("%q in %d requests", names, requests.Count())
 	}
 	emails := 0
-	for e, err := range x.email.In("Sales").Range(ctx, compoundkey.Prefix("a")) {
+	for e, err := range x.email.In("Sales").Range(ctx, compoundkey.Prefix(compoundkey.String("a"))) {
 		if err != nil || e.Email[0] != 'a' {
 			t.Fatal(err, e)
 		}

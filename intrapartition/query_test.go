@@ -23,7 +23,7 @@ func TestQueriesStayInTheirIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	byEmail := x.email.Query(compoundkey.All()).Partition("Sales")
+	byEmail := x.email.Query().Partition("Sales")
 	upTo := x.email.Query(compoundkey.Below(compoundkey.String("h"))).Partition("Sales")
 	own := repo.Query().Partition("Sales")
 	copied := compoundkey.Join("name", compoundkey.String("Jones"), compoundkey.String("Jun"), compoundkey.Int(0, 6))
@@ -65,7 +65,7 @@ func TestQueriesStayInTheirIndex(t *testing.T) {
 			t.Errorf("%s: %q in %d requests, a %v (%s); want %q in %d", name, got, requests.Count(), plan.Class, plan.Filter, c.want, c.requests)
 		}
 	}
-	bad := byEmail.Rows(compoundkey.Prefix("\xff"))
+	bad := byEmail.Rows(compoundkey.Prefix("\xff").Span)
 	if _, err := bad.Plan(); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a span that is none: %v", err)
 	}
@@ -79,7 +79,7 @@ func TestConditionsOnWhatCopiesHold(t *testing.T) {
 	if err := repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}
-	q := x.name.Query(compoundkey.All())
+	q := x.name.Query()
 	q = q.Partition("Sales")
 	requests.Reset()
 	for i, refused := range []tables.Query[employee]{
@@ -105,7 +105,7 @@ func TestConditionsOnWhatCopiesHold(t *testing.T) {
 	if e, err := found.First(ctx); err != nil || e.LastName != "Jones" {
 		t.Errorf("%v, %v", e, err)
 	}
-	whole := x.email.Query(compoundkey.All())
+	whole := x.email.Query()
 	if e, err := whole.Partition("Sales").Where(tables.Gt("Age", 40)).First(ctx); err != nil || e.Age != 41 {
 		t.Errorf("%v, %v", e, err)
 	}

@@ -35,7 +35,7 @@ func TestRequestCounts(t *testing.T) {
 			return err
 		}},
 		{"Range", 1, func() error {
-			for _, err := range x.name.In("Sales").Range(ctx, compoundkey.All()) {
+			for _, err := range x.name.In("Sales").Range(ctx) {
 				if err != nil {
 					return err
 				}

@@ -85,8 +85,8 @@ type process struct {
 	repo             *patterns.Repository[employee]
 	blobs            *container.Client
 	photo, cv, video *largeentities.Property[employee]
-	byNote           *intrapartition.Index[employee]
-	byEmail          *interpartition.Index[employee]
+	byNote           *intrapartition.Unique[employee, compoundkey.Part]
+	byEmail          *interpartition.Unique[employee, string]
 }
 
 func (p *process) properties() []*largeentities.Property[employee] {
@@ -108,14 +108,14 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	p.video = largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, p.blobs, &options)
 	attached := []patterns.Pattern[employee]{p.photo, p.cv, p.video}
 	if w.inIndex {
-		p.byNote = intrapartition.NewIndex("note", func(e *employee) compoundkey.Part {
+		p.byNote = intrapartition.NewUnique("note", func(e *employee) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(e.Note), compoundkey.Int(e.ID, 6))
 		}, nil)
 		attached = append(attached, p.byNote)
 	}
 	if w.outIndex {
-		p.byEmail = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) },
-			&interpartition.Options[employee]{ByPartition: true, Table: account.Table(w.copies), Unique: true})
+		p.byEmail = interpartition.NewUnique("email", func(e *employee) string { return e.Email },
+			&interpartition.Options[employee]{ByPartition: true, Table: account.Table(w.copies)})
 		attached = append(attached, p.byEmail)
 	}
 	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts, OtherBuilds: w.oldBuild}

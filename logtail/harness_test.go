@@ -54,8 +54,8 @@ func openTable(t testing.TB, s *storagetest.Service, table string, schema logtai
 	return assert.Must[*logtail.Log[claim]](t)(logtail.New(accountOf(t, s).Table(table), schema, byCategory()))
 }
 
-func byCategory() *intrapartition.Index[claim] {
-	return intrapartition.NewIndex("category", func(c *claim) compoundkey.Part {
+func byCategory() *intrapartition.Unique[claim, compoundkey.Part] {
+	return intrapartition.NewUnique("category", func(c *claim) compoundkey.Part {
 		if c.Category == "" {
 			return compoundkey.Part{}
 		}

@@ -130,7 +130,7 @@ func TestReturnsBeforeClose(t *testing.T) {
 func TestReturnsBeforeSettling(t *testing.T) {
 	const want = 2
 	store, g := gated(t, storagetest.Simulator(t, nil), nil)
-	byEmail := interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Unique: true})
+	byEmail := interpartition.NewUnique("email", emailPart, nil)
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
 	assert.Check(t, store.Create(t.Context()))
 	g.count()

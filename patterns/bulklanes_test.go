@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
@@ -160,8 +159,8 @@ func TestBulkFlushesStragglers(t *testing.T) {
 func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))
-	index := func() *intrapartition.Index[person] {
-		return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	index := func() *intrapartition.Unique[person, string] {
+		return intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)
 	}
 	open := func(attached ...patterns.Pattern[person]) *patterns.Repository[person] {
 		return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), attached...))

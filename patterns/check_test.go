@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -17,7 +16,7 @@ import (
 func TestCheck(t *testing.T) {
 	a, requests := harness.Counted(t)
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(),
-		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)))
+		intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)))
 	for name, c := range map[string]struct {
 		spoil func(*person)
 		kind  error

@@ -30,7 +30,7 @@ func teamSchema() patterns.Schema[team] {
 // teams is a repository in the persons' partition, with an index that follows the size.
 func teams(t *testing.T, table *tables.Table) *patterns.Repository[team] {
 	t.Helper()
-	size := intrapartition.NewIndex("size", func(v *team) compoundkey.Part { return compoundkey.Int(v.Size, 4) }, nil)
+	size := intrapartition.NewUnique("size", func(v *team) compoundkey.Part { return compoundkey.Int(v.Size, 4) }, nil)
 	return assert.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema(), size))
 }
 

@@ -124,7 +124,7 @@ func TestRebuildGoesOnAfterMissingReferences(t *testing.T) {
 		}
 	}
 	p := &completing{refuses: &tables.Error{Kind: tables.ErrMissingReference}}
-	byName := intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return compoundkey.Int(p.ID, 3) }, nil) // because of which Rebuild writes the entities
+	byName := intrapartition.NewUnique("name", func(p *person) compoundkey.Part { return compoundkey.Int(p.ID, 3) }, nil) // because of which Rebuild writes the entities
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p, byName))
 	found, err := harness.Findings(ctx, repo.Rebuild, nil)
 	if err != nil || len(found) != 2 || found[0].Kind != patterns.Missing {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -188,7 +187,7 @@ func TestCopiesFromOutsideAreNotClaimed(t *testing.T) {
 			outside := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), blue, &elsewhere{table, func(_ *person) ([]driver.OutsideCopy, error) {
 				return []driver.OutsideCopy{{Key: tables.Key{Partition: "red", Row: taken}}}, nil
 			}}))
-			email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+			email := intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)
 			near := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), email))
 			other := ann()
 			other.Team, other.ID = "blue", ids[0]

@@ -25,10 +25,8 @@ type LegacyOrder struct {
 }
 
 // adoptOrders puts a repository over the table.
-func adoptOrders(table *tables.Table) (*patterns.Repository[LegacyOrder], *intrapartition.Index[LegacyOrder], error) {
-	byEmail := intrapartition.NewIndex("email", func(o *LegacyOrder) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.Fold(o.Email), compoundkey.String(o.RowKey))
-	}, nil)
+func adoptOrders(table *tables.Table) (*patterns.Repository[LegacyOrder], *intrapartition.Index[LegacyOrder, compoundkey.Folded], error) {
+	byEmail := intrapartition.NewIndex("email", func(o *LegacyOrder) compoundkey.Folded { return compoundkey.Folded(o.Email) }, nil)
 	orders, err := patterns.NewRepository(table, patterns.Schema[LegacyOrder]{
 		Rows:  compoundkey.Range("O-", "O."),
 		Mine:  func(k tables.Key) bool { return len(k.Row) == len("O-2024-000123") },
@@ -70,7 +68,7 @@ func ExampleSchema_adopted() {
 		log.Fatal(err)
 	}
 	fmt.Println(report.Written, "written,", report.Failed, "failed")
-	for o, err := range byEmail.In("contoso").Range(ctx, compoundkey.Exactly(compoundkey.Fold("june@contoso.com"))) {
+	for o, err := range byEmail.In("contoso").All(ctx, "june@contoso.com") {
 		if err != nil {
 			log.Fatal(err)
 		}

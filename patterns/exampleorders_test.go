@@ -48,8 +48,8 @@ type orderService struct {
 	orders   *patterns.Repository[Order]
 	events   *logtail.Log[Event]
 	archive  *archive.Mover[Order]
-	byEmail  *interpartition.Index[Buyer]
-	byStatus *indexentities.Index[Order]
+	byEmail  *interpartition.Unique[Buyer, compoundkey.Folded]
+	byStatus *indexentities.Index[Order, string]
 }
 
 func buyerKey(tenant, id string) tables.Key {
@@ -70,9 +70,8 @@ func openOrderService(account *tables.Account, wrapper encryption.KeyWrapper) (s
 	if err != nil {
 		return nil, err
 	}
-	s.byEmail = interpartition.NewIndex("email", func(b *Buyer) compoundkey.Part { return compoundkey.Fold(b.Email) },
-		&interpartition.Options[Buyer]{Unique: true})
-	s.byStatus = indexentities.NewInPartition("status", func(o *Order) compoundkey.Part { return compoundkey.String(o.Status) })
+	s.byEmail = interpartition.NewUnique("email", func(b *Buyer) compoundkey.Folded { return compoundkey.Folded(b.Email) }, nil)
+	s.byStatus = indexentities.NewInPartition("status", func(o *Order) string { return o.Status })
 	names := denormalization.New("buyer", denormalization.Link[Buyer, Order]{
 		Properties: []string{"BuyerName"},
 		SourceOf:   func(o *Order) (tables.Key, bool) { return buyerKey(o.Tenant, o.Buyer), true },
@@ -126,10 +125,10 @@ func Example_orderService() {
 	if err := errors.Join(s.buyers.Insert(ctx, ann), s.orders.Insert(ctx, order), s.events.Append(ctx, &Event{Tenant: "contoso", Text: "placed 2024-1"})); err != nil {
 		log.Fatal(err)
 	}
-	for o, err := range s.byStatus.In("contoso").Find(ctx, compoundkey.String("placed"), nil) {
+	for o, err := range s.byStatus.In("contoso").Find(ctx, "placed", nil) {
 		fmt.Println(o.ID, o.BuyerName, err)
 	}
-	found, err := s.byEmail.Get(ctx, compoundkey.Fold("ann@contoso.com"))
+	found, err := s.byEmail.Get(ctx, "ann@contoso.com")
 	fmt.Println(found.TaxID, err)
 	fmt.Println(s.archive.Move(ctx, order))
 

@@ -13,10 +13,8 @@ import (
 )
 
 // workersBy opens the workers with an index by name.
-func workersBy(table *tables.Table) (*patterns.Repository[Worker], *intrapartition.Index[Worker]) {
-	byName := intrapartition.NewIndex("name", func(w *Worker) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.String(w.Name), compoundkey.Int(w.ID, 6))
-	}, nil)
+func workersBy(table *tables.Table) (*patterns.Repository[Worker], *intrapartition.Index[Worker, string]) {
+	byName := intrapartition.NewIndex("name", func(w *Worker) string { return w.Name }, nil)
 	repository, err := patterns.NewRepository(table, patterns.Schema[Worker]{
 		Key: func(w *Worker) tables.Key {
 			return tables.Key{Partition: w.Department, Row: compoundkey.Join("", compoundkey.Int(w.ID, 6))}
@@ -49,7 +47,7 @@ func ExampleRepository_Rebuild() {
 	if report, err = workers.Verify(ctx, nil); err != nil || report.Findings > 0 {
 		log.Fatal(report, err)
 	}
-	for w, err := range byName.In("Sales").Range(ctx, compoundkey.AtLeast(compoundkey.String("Worker 2"))) {
+	for w, err := range byName.In("Sales").Range(ctx, compoundkey.AtLeast("Worker 2")) {
 		if err != nil {
 			log.Fatal(err)
 		}

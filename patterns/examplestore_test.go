@@ -36,8 +36,7 @@ func ExampleStore() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	byEmail := interpartition.NewIndex("email", func(c *Customer) compoundkey.Part { return compoundkey.Fold(c.Email) },
-		&interpartition.Options[Customer]{Unique: true})
+	byEmail := interpartition.NewUnique("email", func(c *Customer) compoundkey.Folded { return compoundkey.Folded(c.Email) }, nil)
 	customers, err := patterns.NewRepository(store.Table("Customers"), patterns.Schema[Customer]{
 		Key: func(c *Customer) tables.Key {
 			return tables.Key{Partition: c.Region, Row: compoundkey.Join("customer", compoundkey.Int(c.Number, 6))}
@@ -54,7 +53,7 @@ func ExampleStore() {
 	if err := customers.Insert(ctx, &Customer{Region: "West", Number: 7, Email: "June@contoso.com"}); err != nil {
 		log.Fatal(err)
 	}
-	found, err := byEmail.Get(ctx, compoundkey.Fold("june@contoso.com"))
+	found, err := byEmail.Get(ctx, "june@contoso.com")
 	if err != nil {
 		log.Fatal(err)
 	}

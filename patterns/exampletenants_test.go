@@ -27,7 +27,7 @@ type tenants struct {
 
 type tenant struct {
 	customers *patterns.Repository[Customer]
-	byEmail   *interpartition.Index[Customer]
+	byEmail   *interpartition.Unique[Customer, compoundkey.Folded]
 }
 
 func openTenants(account *tables.Account, names ...string) (t *tenants, err error) {
@@ -49,7 +49,7 @@ func (t *tenants) of(table string) (*tenant, error) {
 	if !slices.Contains(t.names, table) {
 		return nil, errors.New("this is no tenant's table") // anybody who can write to the queue can name any table
 	}
-	opened := &tenant{byEmail: interpartition.NewIndex("email", func(c *Customer) compoundkey.Part { return compoundkey.Fold(c.Email) },
+	opened := &tenant{byEmail: interpartition.NewUnique("email", func(c *Customer) compoundkey.Folded { return compoundkey.Folded(c.Email) },
 		nil)}
 	var err error
 	opened.customers, err = patterns.NewRepository(t.store.RunTimeTable(t.store.Account().Table(table)), patterns.Schema[Customer]{
@@ -90,7 +90,7 @@ func ExampleStoreOptions_tenants() {
 	if err := adventure.customers.Insert(ctx, &Customer{Region: "West", Number: 7, Email: "june@contoso.com"}); err != nil {
 		log.Fatal(err)
 	}
-	found, err := adventure.byEmail.Get(ctx, compoundkey.Fold("June@contoso.com"))
+	found, err := adventure.byEmail.Get(ctx, "June@contoso.com")
 	if err != nil {
 		log.Fatal(err)
 	}

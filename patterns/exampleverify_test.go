@@ -35,7 +35,7 @@ func ExampleRepository_Verify() {
 	if err := table.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
-	byName := intrapartition.NewIndex("name", func(c *Clerk) compoundkey.Part { return compoundkey.Fold(c.Name) }, nil)
+	byName := intrapartition.NewUnique("name", func(c *Clerk) compoundkey.Folded { return compoundkey.Folded(c.Name) }, nil)
 	staff, err := patterns.NewRepository(table, patterns.Schema[Clerk]{
 		Key: func(c *Clerk) tables.Key {
 			return tables.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.Int(c.ID, 6))}
@@ -64,7 +64,7 @@ func ExampleRepository_Verify() {
 		log.Fatal(err)
 	}
 	fmt.Println(report.Repaired, "repaired")
-	june, err := byName.In("Sales").Get(ctx, compoundkey.Fold("JUNE"))
+	june, err := byName.In("Sales").Get(ctx, "JUNE")
 	if err != nil {
 		log.Fatal(err)
 	}

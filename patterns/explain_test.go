@@ -28,8 +28,8 @@ func TestExplain(t *testing.T) {
 	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(a, s.QueueName(t), nil))
 	table, tags := a.Table(s.TableName(t)), a.Table(s.TableName(t))
 	assert.Check(t, table.Create(ctx), tags.Create(ctx), queue.Create(ctx))
-	near := intrapartition.NewIndex("near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
-	far := interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true, Unique: true})
+	near := intrapartition.NewUnique("near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
+	far := interpartition.NewUnique("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true})
 	schema := patterns.Schema[staff]{Rows: compoundkey.Starting("id"), Key: func(v *staff) tables.Key {
 		return tables.Key{Partition: v.Department, Row: compoundkey.Join("id", compoundkey.Int(v.ID, 6))}
 	}}
@@ -75,8 +75,8 @@ func TestExplain(t *testing.T) {
 	harness.WantKind(t, err, tables.ErrInvalid)
 
 	// Copies in two partitions are marked at the same time; other effects outside have an intent, and what needs no mark is not marked.
-	badge := interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{Project: []string{"Name"}, Unique: true})
-	far = interpartition.NewIndex("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{Unique: true})
+	badge := interpartition.NewUnique("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{Project: []string{"Name"}})
+	far = interpartition.NewUnique("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
 	r = assert.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, badge, far, &notes[staff]{name: "marks", table: tags, text: func(v *staff) string { return v.Tag }}))
 	v = &staff{Department: "Sales", ID: 3, Email: "c@contoso.com", Badge: "B3", Tag: "new"}
 	explained(driver.ChangeInsert, v, "id_000003 insert must not exist", "badge: badge\tB3", "far: far\tc@contoso.com", "marks: new",

@@ -53,7 +53,7 @@ func TestExplainSizes(t *testing.T) {
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: options}))
 	for name, attached := range map[string][]patterns.Pattern[note]{
 		"one row": nil,
-		"indexes": {byName(), intrapartition.NewIndex("length", func(n *note) compoundkey.Part { return compoundkey.Int(len(n.Name), 4) }, nil)},
+		"indexes": {byName(), intrapartition.NewUnique("length", func(n *note) compoundkey.Part { return compoundkey.Int(len(n.Name), 4) }, nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := account.Table(s.TableName(t))

@@ -143,10 +143,10 @@ func TestGoldenRow(t *testing.T) {
 func TestGoldenIndexRows(t *testing.T) {
 	ctx := context.Background()
 	g := &golden{}
-	full := intrapartition.NewIndex("name", func(e *goldenEmployee) compoundkey.Part {
+	full := intrapartition.NewUnique("name", func(e *goldenEmployee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(e.Name[:4]), compoundkey.Int(e.id(), 6))
 	}, nil)
-	kept := intrapartition.NewIndex("hired", func(e *goldenEmployee) compoundkey.Part { return compoundkey.Time(e.Hired) }, &intrapartition.Options{Project: []string{"Age"}})
+	kept := intrapartition.NewUnique("hired", func(e *goldenEmployee) compoundkey.Part { return compoundkey.Time(e.Hired) }, &intrapartition.Options{Project: []string{"Age"}})
 	repo := goldenRepository(t, g, full, kept)
 	e := newGoldenEmployee()
 	if err := repo.Insert(ctx, e); err != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -181,7 +180,7 @@ func TestJobPositionsStayInside(t *testing.T) {
 		"Verify": verifyOf, "Repair": repairOf, "Rebuild": rebuildOf,
 		"RemoveUnattached": func(d *desk) harness.RepositoryJob {
 			return func(ctx context.Context, o *patterns.JobOptions) (tables.Report, error) {
-				gone := intrapartition.NewIndex("gone", func(c *staff) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
+				gone := intrapartition.NewUnique("gone", func(c *staff) string { return c.Email }, nil)
 				return d.repo.RemoveUnattached(ctx, []patterns.Pattern[staff]{gone}, o)
 			}
 		},

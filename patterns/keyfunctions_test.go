@@ -3,7 +3,6 @@ package patterns_test
 import (
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -24,8 +23,8 @@ func TestKeyFunctionsRunTwice(t *testing.T) {
 	}
 	near, outside := 0, 0
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, account), queue), personSchema(),
-		intrapartition.NewIndex("near", func(p *person) compoundkey.Part { near++; return compoundkey.String(p.Email) }, nil),
-		interpartition.NewIndex("outside", func(p *person) compoundkey.Part { outside++; return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true, Unique: true})))
+		intrapartition.NewUnique("near", func(p *person) string { near++; return p.Email }, nil),
+		interpartition.NewUnique("outside", func(p *person) string { outside++; return p.Email }, &interpartition.Options[person]{ByPartition: true})))
 	v := ann()
 	for _, change := range []struct {
 		name string

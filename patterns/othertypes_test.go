@@ -27,8 +27,8 @@ func acmeOf(kind string, id int) *acmeOrder {
 	return &acmeOrder{PartitionKey: "acme", RowKey: fmt.Sprint(kind, "-", id), Kind: kind, Customer: fmt.Sprint("c", id)}
 }
 
-func byCustomer() *intrapartition.Index[acmeOrder] {
-	return intrapartition.NewIndex("customer", func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Kind + o.Customer) }, nil)
+func byCustomer() *intrapartition.Unique[acmeOrder, string] {
+	return intrapartition.NewUnique("customer", func(o *acmeOrder) string { return o.Kind + o.Customer }, nil)
 }
 
 // TestOtherTypesKeepTheirRows: a row that the schema leaves out is not absent. RemoveUnattached leaves its copies, Upsert does not overwrite
@@ -49,7 +49,7 @@ func TestOtherTypesKeepTheirRows(t *testing.T) {
 		t.Errorf("RemoveUnattached: %s", report)
 	}
 	assert.Check(t, harness.Clean(ctx, offers.Verify, nil))
-	if got := assert.Must[*acmeOrder](t)(index.In("acme").Get(ctx, compoundkey.String("offerc3"))); got.RowKey != "offer-3" {
+	if got := assert.Must[*acmeOrder](t)(index.In("acme").Get(ctx, "offerc3")); got.RowKey != "offer-3" {
 		t.Errorf("%+v", got)
 	}
 	taken := acmeOf("order", 7)
@@ -164,7 +164,7 @@ func TestOverlapWithPatterns(t *testing.T) {
 // TestNamesOfPatterns: a pattern that stores rows or lists under its name needs a name of its own wherever two repositories of a store
 // share the place. Only copies in the entities' partitions can be told apart if the row keys of the entities are separate.
 func TestNamesOfPatterns(t *testing.T) {
-	text := func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) }
+	text := func(o *acmeOrder) string { return o.Customer }
 	account := storeAccount(t, storagetest.Simulator(t, nil))
 	type opened = func(*patterns.Store) patterns.Pattern[acmeOrder]
 	outside := func(table string) opened {
@@ -185,7 +185,7 @@ func TestNamesOfPatterns(t *testing.T) {
 		}
 	}
 	near := func(*patterns.Store) patterns.Pattern[acmeOrder] {
-		return intrapartition.NewIndex("customer", text, nil)
+		return intrapartition.NewUnique("customer", text, nil)
 	}
 	nearLists := func(*patterns.Store) patterns.Pattern[acmeOrder] {
 		return indexentities.NewInPartition("customer", text)

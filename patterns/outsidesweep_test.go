@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -30,8 +29,8 @@ type composedWorld struct {
 type composed struct {
 	repo   *patterns.Repository[person]
 	copies *tables.Table
-	index  *interpartition.Index[person]
-	email  *intrapartition.Index[person]
+	index  *interpartition.Unique[person, string]
+	email  *intrapartition.Unique[person, string]
 	spill  *spilled
 }
 
@@ -41,13 +40,12 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 		return nil, err
 	}
 	c := &composed{copies: account.Table(w.copies), spill: &spilled{property: "Photo", over: 100, blobs: blobstorage.Container(account, w.container)}}
-	key := func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
-	c.index = interpartition.NewIndex("everywhere", key, &interpartition.Options[person]{
+	key := func(p *person) string { return p.Email }
+	c.index = interpartition.NewUnique("everywhere", key, &interpartition.Options[person]{
 		Table:   c.copies,
 		Project: []string{"Name"},
-		Unique:  true,
 	})
-	c.email = intrapartition.NewIndex("email", key, nil)
+	c.email = intrapartition.NewUnique("email", key, nil)
 	c.repo, err = patterns.NewRepository(account.Table(w.table), personSchema(), c.index, &sealed{property: "Salary", key: w.key}, c.email, halved{}, c.spill, &tally{})
 	return c, err
 }
@@ -77,7 +75,7 @@ func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (stri
 		}
 	}
 	for _, p := range []*person{ann(), changedAnn()} {
-		found, err := c.index.Get(ctx, compoundkey.String(p.Email))
+		found, err := c.index.Get(ctx, p.Email)
 		switch wanted := now != nil && now.Email == p.Email; {
 		case err != nil && !errors.Is(err, tables.ErrNotFound):
 			return "", err
@@ -166,7 +164,7 @@ func (w *composedWorld) state(ctx context.Context, p *composed) (string, error) 
 	switch {
 	case err == nil:
 		email := "email_" + got.Email
-		copied, err := p.email.In("red").Get(ctx, compoundkey.String(got.Email))
+		copied, err := p.email.In("red").Get(ctx, got.Email)
 		if err != nil || personText(copied) != personText(got) {
 			return "", fmt.Errorf("by email: %v; own row: %s", err, personText(got))
 		}

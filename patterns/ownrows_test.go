@@ -56,7 +56,7 @@ var acmeSchema = patterns.Schema[acmeOrder]{Rows: compoundkey.Range("O-", "O."),
 func TestOwnRows(t *testing.T) {
 	ctx := context.Background()
 	table := acmeTable(t, harness.Account(t))
-	byCustomer := intrapartition.NewIndex("customer", func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) }, nil)
+	byCustomer := intrapartition.NewUnique("customer", func(o *acmeOrder) string { return o.Customer }, nil)
 	r := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer))
 	before := others(t, table)
 
@@ -65,7 +65,7 @@ func TestOwnRows(t *testing.T) {
 		t.Errorf("Rebuild: %+v", report)
 	}
 	want := []string{"O-2024-000001", "O-2024-000003"}
-	indexed := byCustomer.Query(compoundkey.All())
+	indexed := byCustomer.Query()
 	for name, q := range map[string]tables.Query[acmeOrder]{
 		"partition": r.Query().Partition("acme"),
 		"table":     r.Query().AllowTableScan(),
@@ -173,7 +173,7 @@ func TestSchemaOfOwnRows(t *testing.T) {
 		harness.WantKind(t, err, tables.ErrWiring)
 	}
 	if _, err := patterns.NewRepository(table, patterns.Schema[item]{Key: key, Rows: compoundkey.Range("a", "z")},
-		intrapartition.NewIndex("name", func(v *item) compoundkey.Part { return compoundkey.String(v.Name) }, nil)); err == nil {
+		intrapartition.NewUnique("name", func(v *item) string { return v.Name }, nil)); err == nil {
 		t.Error("an index among the entities' own rows was accepted")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -32,7 +31,7 @@ func TestJobsPassOverRowsThatDoNotFit(t *testing.T) {
 		}
 		assert.Check(t, table.Entities().Insert(ctx, e))
 	}
-	byCustomer := intrapartition.NewIndex("customer", func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) }, nil)
+	byCustomer := intrapartition.NewUnique("customer", func(o *acmeOrder) string { return o.Customer }, nil)
 	r := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer))
 	bad := func(want map[string]bool) *patterns.JobOptions {
 		return &patterns.JobOptions{Found: func(f patterns.Finding) error {
@@ -51,7 +50,7 @@ func TestJobsPassOverRowsThatDoNotFit(t *testing.T) {
 	if repaired.Read != 40 || repaired.Findings != 3 || repaired.Repaired != 0 {
 		t.Errorf("Repair: %s", repaired)
 	}
-	index := byCustomer.Query(compoundkey.All())
+	index := byCustomer.Query()
 	copies := 0
 	for _, err := range index.Partition("acme").All(ctx) {
 		assert.Check(t, err)

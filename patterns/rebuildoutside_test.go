@@ -28,7 +28,7 @@ func scattered(p *person) string {
 // lateIndex is a table of persons whose index over partitions is attached later. Its requests are counted.
 type lateIndex struct {
 	bare, repo *patterns.Repository[person]
-	index      *interpartition.Index[person]
+	index      *interpartition.Unique[person, string]
 	copies     *tables.Table
 	requests   *storagetest.RequestCounter
 }
@@ -52,8 +52,8 @@ func openLateIndex(t *testing.T, s *storagetest.Service, n, partitions, groups i
 		return tables.Key{Partition: fmt.Sprintf("p%06d", p.ID*partitions/n), Row: fmt.Sprintf("person_%06d", p.ID)}
 	}}
 	w.copies = store.Table("Copies")
-	w.index = interpartition.NewIndex("key", func(p *person) compoundkey.Part { return compoundkey.String(scattered(p)) },
-		&interpartition.Options[person]{Unique: true, Table: w.copies, Group: func(p *person) string { return fmt.Sprint("g", p.ID%groups) }})
+	w.index = interpartition.NewUnique("key", func(p *person) string { return scattered(p) },
+		&interpartition.Options[person]{Table: w.copies, Group: func(p *person) string { return fmt.Sprint("g", p.ID%groups) }})
 	w.bare = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Account().Table("People"), schema))
 	w.repo = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("People"), schema, w.index))
 	assert.Check(t, store.Create(t.Context()))
@@ -266,7 +266,7 @@ func TestRebuildWithOtherBuilds(t *testing.T) {
 		if report.Written != int64(c.written) || marked != c.marked {
 			t.Errorf("%s: %d are marked, want %d; %d written, want %d", c.what, marked, c.marked, report.Written, c.written)
 		}
-		if p := assert.Must[*person](t)(c.of.index.In("g0").Get(t.Context(), compoundkey.String(scattered(&person{ID: 7})))); p.ID != 7 {
+		if p := assert.Must[*person](t)(c.of.index.In("g0").Get(t.Context(), scattered(&person{ID: 7}))); p.ID != 7 {
 			t.Errorf("%s: %+v", c.what, p)
 		}
 		assert.Check(t, harness.Clean(t.Context(), c.of.repo.Verify, nil))

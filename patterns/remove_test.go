@@ -18,10 +18,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-func emailIndex() patterns.Pattern[person] { return intrapartition.NewIndex("email", emailPart, nil) }
+func emailIndex() patterns.Pattern[person] { return intrapartition.NewUnique("email", emailPart, nil) }
 
 func nameIndex() patterns.Pattern[person] {
-	return intrapartition.NewIndex("name", func(p *person) compoundkey.Part {
+	return intrapartition.NewUnique("name", func(p *person) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(p.Name), compoundkey.Int(p.ID, 4))
 	}, nil)
 }
@@ -49,7 +49,7 @@ func TestRemoveUnattached(t *testing.T) {
 		"near":  {func(*patterns.Store) patterns.Pattern[person] { return emailIndex() }, n, n},
 		"lists": {func(*patterns.Store) patterns.Pattern[person] { return indexentities.NewInPartition("email", city) }, 5, 0},
 		"outside": {func(*patterns.Store) patterns.Pattern[person] {
-			return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Unique: true})
+			return interpartition.NewUnique("email", emailPart, nil)
 		}, n, n},
 		"table": {func(s *patterns.Store) patterns.Pattern[person] {
 			return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Table: s.Table("Emails" + strings.ReplaceAll(t.Name(), "/", ""))})

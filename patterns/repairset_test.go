@@ -84,7 +84,7 @@ func TestRequestCountsOfRepair(t *testing.T) {
 	const n = 100
 	near := func(*patterns.Store) patterns.Pattern[person] { return emailIndex() }
 	outside := func(*patterns.Store) patterns.Pattern[person] {
-		return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Unique: true})
+		return interpartition.NewUnique("email", emailPart, nil)
 	}
 	for _, c := range []struct {
 		name    string

@@ -22,7 +22,7 @@ func TestRepairWaits(t *testing.T) {
 		ctx, counted, kinds := t.Context(), *s, &storagetest.RequestCounter{}
 		counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, kinds)
 		store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
-		index := interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Unique: true})
+		index := interpartition.NewUnique("email", emailPart, nil)
 		repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), index))
 		assert.Check(t, store.Create(ctx))
 		mails := []string{"missing", "different", "copied", "untouched"} // they say what is done to the copy

@@ -19,13 +19,13 @@ import (
 )
 
 // people is a repository of persons with an index by email, its prefix declared.
-func people(t testing.TB, a *tables.Account) (*patterns.Repository[person], *intrapartition.Index[person]) {
+func people(t testing.TB, a *tables.Account) (*patterns.Repository[person], *intrapartition.Unique[person, string]) {
 	t.Helper()
-	email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part {
+	email := intrapartition.NewUnique("email", func(p *person) string {
 		if p.Email == "" {
-			return compoundkey.Part{}
+			return ""
 		}
-		return compoundkey.String(p.Email)
+		return p.Email
 	}, nil)
 	return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(), email)), email
 }
@@ -49,7 +49,7 @@ func TestRepositoryUnknownOldState(t *testing.T) {
 	if other.Incarnation() != first {
 		t.Fatal("an upsert of an entity that is there began a new life of it")
 	}
-	if _, err := email.In("red").Get(ctx, compoundkey.String("ann@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := email.In("red").Get(ctx, "ann@contoso.com"); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the old index row is left over: %v", err)
 	}
 	harness.WantKind(t, repo.Replace(ctx, e), tables.ErrConflict)
@@ -102,12 +102,12 @@ func TestRepositoryUpdateUnderConflicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := int64(91_000 + writers*each)
-	got, err := email.In("red").Get(ctx, compoundkey.String(fmt.Sprintf("ann%d@contoso.com", want)))
+	got, err := email.In("red").Get(ctx, fmt.Sprintf("ann%d@contoso.com", want))
 	if err != nil || got.Salary != want {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	n := 0
-	for range email.In("red").Range(ctx, compoundkey.All()) {
+	for range email.In("red").Range(ctx) {
 		n++
 	}
 	if n != 1 {
@@ -139,7 +139,7 @@ func TestRepositoryRepairsDrift(t *testing.T) {
 	if err := repo.Replace(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := email.In("red").Get(ctx, compoundkey.String(e.Email)); err != nil {
+	if _, err := email.In("red").Get(ctx, e.Email); err != nil {
 		t.Fatalf("the lost copy was not written again: %v", err)
 	}
 	lose()
@@ -175,7 +175,7 @@ func TestRepositoryStagesIntoATransaction(t *testing.T) {
 	if err := repo.Replace(ctx, e); err != nil {
 		t.Fatalf("the staged insert left no usable Meta: %v", err)
 	}
-	if _, err := email.In("red").Get(ctx, compoundkey.String("bob@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := email.In("red").Get(ctx, "bob@contoso.com"); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the staged delete left the copy: %v", err)
 	}
 	repo.StageReplace(x, e)
@@ -227,8 +227,8 @@ func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 	a := harness.Account(t)
 	table := a.Table("Unused")
 	schema := personSchema()
-	index := func(name string) *intrapartition.Index[person] {
-		return intrapartition.NewIndex(name, func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	index := func(name string) *intrapartition.Unique[person, string] {
+		return intrapartition.NewUnique(name, func(p *person) string { return p.Email }, nil)
 	}
 	attached := index("email")
 	assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, attached))
@@ -298,8 +298,8 @@ func TestRepositoryWithoutPatterns(t *testing.T) {
 }
 
 // byEmail is the index of people.
-func byEmail() *intrapartition.Index[person] {
-	return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+func byEmail() *intrapartition.Unique[person, string] {
+	return intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)
 }
 
 // TestRepositoryAddedIndex: an index that comes to a table with data, and programs with and without it side by side.
@@ -322,7 +322,7 @@ func TestRepositoryAddedIndex(t *testing.T) {
 	}
 	owns := func(address string, id int) {
 		t.Helper()
-		got, err := email.In("red").Get(ctx, compoundkey.String(address))
+		got, err := email.In("red").Get(ctx, address)
 		if err != nil || got.ID != id || got.Email != address {
 			t.Fatalf("%s is of %+v, %v", address, got, err)
 		}

@@ -31,8 +31,8 @@ func taggedSchema() patterns.Schema[tagged] {
 	}}
 }
 
-func byTag() *intrapartition.Index[tagged] {
-	return intrapartition.NewIndex("tag", func(v *tagged) []compoundkey.Part {
+func byTag() *intrapartition.Unique[tagged, compoundkey.Part] {
+	return intrapartition.NewMultiUnique("tag", func(v *tagged) []compoundkey.Part {
 		var keys []compoundkey.Part
 		for _, tag := range v.Tags {
 			keys = append(keys, compoundkey.Tuple(compoundkey.String(tag), compoundkey.Int(v.ID, 4)))
@@ -41,8 +41,8 @@ func byTag() *intrapartition.Index[tagged] {
 	}, nil)
 }
 
-func byAddress() *intrapartition.Index[tagged] {
-	return intrapartition.NewIndex("email", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Email) }, nil)
+func byAddress() *intrapartition.Unique[tagged, string] {
+	return intrapartition.NewUnique("email", func(v *tagged) string { return v.Email }, nil)
 }
 
 func taggedRepository(t *testing.T, table *tables.Table, attached ...patterns.Pattern[tagged]) *patterns.Repository[tagged] {
@@ -135,7 +135,7 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	if _, err := without.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 2; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	stale := assert.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("a")))
+	stale := assert.Must[*tagged](t)(index.In("p").Get(ctx, "a"))
 	harness.WantKind(t, with.Replace(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, with.Delete(ctx, stale), tables.ErrConflict)
 	x := table.NewTransaction()
@@ -149,7 +149,7 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 3; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	read := assert.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("a")))
+	read := assert.Must[*tagged](t)(index.In("p").Get(ctx, "a"))
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Email = "b"; return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestRepositoryMergeKeepsNoLie(t *testing.T) {
 	}
 	_, err := with.Update(ctx, one.Key(), func(v *tagged) error { v.Age++; return nil })
 	harness.WantKind(t, err, tables.ErrDuplicate)
-	if got := assert.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("b"))); got.ID != 2 {
+	if got := assert.Must[*tagged](t)(index.In("p").Get(ctx, "b")); got.ID != 2 {
 		t.Fatalf("b is of %+v", got)
 	}
 }
@@ -190,7 +190,7 @@ func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 		Mail string
 	}
 	table := harness.NewTable(t, harness.Account(t))
-	mail := intrapartition.NewIndex("email", func(v *contractor) compoundkey.Part { return compoundkey.String(v.Mail) }, nil)
+	mail := intrapartition.NewUnique("email", func(v *contractor) string { return v.Mail }, nil)
 	contractors := assert.Must[*patterns.Repository[contractor]](t)(patterns.NewRepository(table, patterns.Schema[contractor]{Key: func(v *contractor) tables.Key {
 		return tables.Key{Partition: "p", Row: compoundkey.Join("contractor", compoundkey.Int(v.ID, 4))}
 	}}, mail))
@@ -198,7 +198,7 @@ func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	harness.WantKind(t, taggedRepository(t, table, byAddress()).Insert(ctx, &tagged{ID: 1, Email: "a"}), tables.ErrDuplicate)
-	if got := assert.Must[*contractor](t)(mail.In("p").Get(ctx, compoundkey.String("a"))); got.ID != 1 {
+	if got := assert.Must[*contractor](t)(mail.In("p").Get(ctx, "a")); got.ID != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -207,7 +207,7 @@ func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 func TestRepositoryRefusesFleetingKeys(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))
-	day := intrapartition.NewIndex("day", func(v *tagged) compoundkey.Part { return compoundkey.String(v.Born.Format(time.DateOnly)) }, nil)
+	day := intrapartition.NewUnique("day", func(v *tagged) string { return v.Born.Format(time.DateOnly) }, nil)
 	r := taggedRepository(t, table, day)
 	v := &tagged{ID: 1, Born: time.Date(2024, 1, 1, 0, 30, 0, 0, time.FixedZone("CET", 3600))}
 	if e := harness.WantKind(t, r.Insert(ctx, v), tables.ErrInvalid); e.Pattern != "day" {
@@ -241,7 +241,7 @@ func TestRepositoryKeyFields(t *testing.T) {
 		Age                  int
 	}
 	table := harness.NewTable(t, harness.Account(t))
-	name := intrapartition.NewIndex("name", func(v *keyed) compoundkey.Part {
+	name := intrapartition.NewUnique("name", func(v *keyed) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.String(v.RowKey))
 	}, nil)
 	r := assert.Must[*patterns.Repository[keyed]](t)(patterns.NewRepository(table, patterns.Schema[keyed]{Key: func(v *keyed) tables.Key {
@@ -300,7 +300,7 @@ func TestRepositoryUnreadableKeys(t *testing.T) {
 	if err := taggedRepository(t, table).Insert(ctx, &tagged{ID: 1, Age: 1000}); err != nil {
 		t.Fatal(err)
 	}
-	narrow := intrapartition.NewIndex("age", func(v *tagged) compoundkey.Part { return compoundkey.Int(v.Age, 2) }, nil)
+	narrow := intrapartition.NewUnique("age", func(v *tagged) compoundkey.Part { return compoundkey.Int(v.Age, 2) }, nil)
 	r := taggedRepository(t, table, narrow)
 	v := assert.Must[*tagged](t)(r.Get(ctx, tables.Key{Partition: "p", Row: "id_0001"}))
 	if e := harness.WantKind(t, r.Replace(ctx, v), tables.ErrInvalid); e.Pattern != "age" {

@@ -19,9 +19,9 @@ func TestRequestCounts(t *testing.T) {
 	ctx := context.Background()
 	a, requests := harness.Counted(t)
 	indexes := make([]patterns.Pattern[person], 3)
-	var byName *intrapartition.Index[person]
+	var byName *intrapartition.Unique[person, compoundkey.Part]
 	for i := range indexes {
-		x := intrapartition.NewIndex(fmt.Sprintf("by%d", i), func(p *person) compoundkey.Part {
+		x := intrapartition.NewUnique(fmt.Sprintf("by%d", i), func(p *person) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(p.Name), compoundkey.Int(p.ID, 4))
 		}, nil)
 		indexes[i], byName = x, x

@@ -26,8 +26,8 @@ func noteRepository(t *testing.T, table *tables.Table, attached ...patterns.Patt
 	}, attached...))
 }
 
-func byName() *intrapartition.Index[note] {
-	return intrapartition.NewIndex("name", func(n *note) compoundkey.Part { return compoundkey.String(n.Name) }, nil)
+func byName() *intrapartition.Unique[note, compoundkey.Part] {
+	return intrapartition.NewUnique("name", func(n *note) compoundkey.Part { return compoundkey.String(n.Name) }, nil)
 }
 
 // TestKeptRowsAreNotWrittenAlone: no verb that looks at a single row changes a row of an entity that has others, or one

@@ -53,11 +53,11 @@ func (w *setWorld) start(s *storagetest.Service) (repo, bare *patterns.Repositor
 		return nil, nil, nil, err
 	}
 	repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), setSchema(),
-		interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{Unique: true}),
+		interpartition.NewUnique("email", func(p *person) string { return p.Email }, nil),
 		interpartition.NewIndex("name", func(p *person) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(p.Name), compoundkey.Int(p.ID, 6))
 		}, nil),
-		indexentities.NewInTable("names", func(p *person) compoundkey.Part { return compoundkey.String(p.Name) }, nil, nil),
+		indexentities.NewInTable("names", func(p *person) string { return p.Name }, nil, nil),
 		&notes[person]{name: "notes", table: account.Table(w.table), text: func(p *person) string { return p.Name }})
 	return repo, bare, queue, err
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -26,9 +25,9 @@ func storeAccount(t testing.TB, s *storagetest.Service) *tables.Account {
 }
 
 // personsIn opens a repository of the store with an index in another table, and photos in blobs.
-func personsIn(t testing.TB, store *patterns.Store) (*patterns.Repository[person], *interpartition.Index[person]) {
+func personsIn(t testing.TB, store *patterns.Store) (*patterns.Repository[person], *interpartition.Index[person, string]) {
 	t.Helper()
-	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) },
+	byEmail := interpartition.NewIndex("email", func(p *person) string { return p.Email },
 		&interpartition.Options[person]{ByPartition: true, Table: store.Account().Table("Emails")})
 	photo := largeentities.NewProperty[person]("Photo", blobstorage.Container(store.Account(), "photos"), nil)
 	return assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail, photo)), byEmail
@@ -73,7 +72,7 @@ func TestStoreCreatesWhatIsUsed(t *testing.T) {
 func TestStoreCreatesInBothAccounts(t *testing.T) {
 	here, there := storeAccount(t, storagetest.Simulator(t, nil)), storeAccount(t, storagetest.Simulator(t, nil))
 	store := assert.Must[*patterns.Store](t)(patterns.NewStore(here, "contoso", nil))
-	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) },
+	byEmail := interpartition.NewIndex("email", func(p *person) string { return p.Email },
 		&interpartition.Options[person]{ByPartition: true, Table: there.Table("Persons")})
 	assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
 	if err := store.Create(t.Context()); err != nil {
@@ -195,7 +194,7 @@ func TestStoreWithoutQueues(t *testing.T) {
 func TestRunTimeTable(t *testing.T) {
 	account := storeAccount(t, storagetest.Simulator(t, nil))
 	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
-	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
+	outside := interpartition.NewIndex("email", func(p *person) string { return p.Email }, &interpartition.Options[person]{ByPartition: true})
 	table := store.RunTimeTable(account.Table("Tenant7"))
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), outside))
 	if err := store.Create(t.Context()); err != nil {

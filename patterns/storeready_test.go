@@ -102,7 +102,7 @@ func twoTeams(t *testing.T) *patterns.Store {
 	t.Helper()
 	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
 	for _, name := range []string{"Second", "First"} {
-		byEmail := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+		byEmail := intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)
 		repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table(name), personSchema(), byEmail))
 		assert.Check(t, store.Create(t.Context()))
 		for id := range 4 {
@@ -123,7 +123,7 @@ func TestStoreJobsOfOneName(t *testing.T) {
 		tables.Meta
 		PartitionKey, RowKey string
 	}
-	byEmail := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	byEmail := intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)
 	persons := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("One"), personSchema(), byEmail))
 	guests := assert.Must[*patterns.Repository[guest]](t)(patterns.NewRepository(store.Table("One"), patterns.Schema[guest]{Rows: compoundkey.Starting("guest")}))
 	assert.Check(t, store.Create(t.Context()))

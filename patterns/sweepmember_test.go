@@ -42,7 +42,7 @@ func memberKey(team string, id int) tables.Key {
 // members is a repository of members, as one process has it.
 type members struct {
 	*patterns.Repository[member]
-	byName, byTag, byEmail *intrapartition.Index[member]
+	byName, byTag, byEmail *intrapartition.Unique[member, compoundkey.Part]
 }
 
 // openTable opens a table with a client of its own.
@@ -58,17 +58,17 @@ func openTable(s *storagetest.Service, name string) (*tables.Table, error) {
 // sparse and unique.
 func openMembers(s *storagetest.Service, table string) (*members, error) {
 	m := &members{
-		byName: intrapartition.NewIndex("name", func(m *member) compoundkey.Part {
+		byName: intrapartition.NewUnique("name", func(m *member) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(m.Name), compoundkey.Int(m.ID, 4))
 		}, &intrapartition.Options{Project: []string{"Name", "Stamp"}}),
-		byTag: intrapartition.NewIndex("tag", func(m *member) []compoundkey.Part {
+		byTag: intrapartition.NewMultiUnique("tag", func(m *member) []compoundkey.Part {
 			var parts []compoundkey.Part
 			for _, tag := range m.Tags {
 				parts = append(parts, compoundkey.Tuple(compoundkey.String(tag), compoundkey.Int(m.ID, 4)))
 			}
 			return parts
 		}, nil),
-		byEmail: intrapartition.NewIndex("email", func(m *member) compoundkey.Part {
+		byEmail: intrapartition.NewUnique("email", func(m *member) compoundkey.Part {
 			if m.Email == "" {
 				return compoundkey.Part{}
 			}

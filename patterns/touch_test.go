@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -51,7 +50,7 @@ func TestTouch(t *testing.T) {
 	if assert.Check(t, before.Replace(ctx, v)); entries() != 2 {
 		t.Fatalf("%d entries of two changes", entries())
 	}
-	repo, j := open(intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil))
+	repo, j := open(intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil))
 	for what, job := range []harness.RepositoryJob{repo.Rebuild, repo.Repair} {
 		if what == 1 {
 			assert.Check(t, table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "red", Row: "email_ann@contoso.com"}))

@@ -28,8 +28,8 @@ func ticketKey(row string) tables.Key { return tables.Key{Partition: "p", Row: r
 func tickets(t *testing.T, table *tables.Table) *patterns.Repository[ticket] {
 	t.Helper()
 	return assert.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Rows: compoundkey.Starting("ticket")},
-		intrapartition.NewIndex("email", func(v *ticket) compoundkey.Part { return compoundkey.String(v.Email) }, nil),
-		intrapartition.NewIndex("seat", func(v *ticket) compoundkey.Part { return compoundkey.String(v.Seat) }, nil)))
+		intrapartition.NewUnique("email", func(v *ticket) string { return v.Email }, nil),
+		intrapartition.NewUnique("seat", func(v *ticket) string { return v.Seat }, nil)))
 }
 
 // TestUnconditionalVerbsReplaceUnreadableRows: each verb that does not check a version replaces or deletes a row that cannot be read,
@@ -103,13 +103,13 @@ func TestUnreadableRowChangesMeanwhile(t *testing.T) {
 	assert.Check(t, r.Insert(ctx, &ticket{PartitionKey: "p", RowKey: "ticket_1", Email: "1", Seat: "4"}))
 	assert.Check(t, table.Entities().MergeUnconditional(ctx, &tables.Entity{Key: ticketKey("ticket_1"), Properties: tables.Properties{{Name: "Seat", Value: tables.Int32(4)}}}))
 	slow := assert.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Rows: compoundkey.Starting("ticket")},
-		intrapartition.NewIndex("email", func(v *ticket) compoundkey.Part { return compoundkey.String(v.Email) }, nil),
-		intrapartition.NewIndex("seat", func(v *ticket) compoundkey.Part {
+		intrapartition.NewUnique("email", func(v *ticket) string { return v.Email }, nil),
+		intrapartition.NewUnique("seat", func(v *ticket) string {
 			if !repaired && v.Email == "1" { // the verb has read the row
 				repaired = true
 				assert.Check(t, table.Entities().MergeUnconditional(ctx, &tables.Entity{Key: ticketKey("ticket_1"), Properties: tables.Properties{{Name: "Seat", Value: tables.String("4")}}}))
 			}
-			return compoundkey.String(v.Seat)
+			return v.Seat
 		}, nil)))
 	assert.Check(t, slow.DeleteUnconditional(ctx, ticketKey("ticket_1")))
 	if n := harness.CountRows(t, table); n != 0 || !repaired {
@@ -128,7 +128,7 @@ func TestInvalidUpsertMakesNoRequest(t *testing.T) {
 	}
 	ctx := t.Context()
 	a, requests := harness.Counted(t)
-	for _, attached := range [][]patterns.Pattern[level]{nil, {intrapartition.NewIndex("due", func(v *level) compoundkey.Part { return compoundkey.String(v.RowKey) }, nil)}} {
+	for _, attached := range [][]patterns.Pattern[level]{nil, {intrapartition.NewUnique("due", func(v *level) string { return v.RowKey }, nil)}} {
 		r := assert.Must[*patterns.Repository[level]](t)(patterns.NewRepository(harness.NewTable(t, a), patterns.Schema[level]{}, attached...))
 		v := &level{PartitionKey: "p", RowKey: "r", At: time.Unix(1, 0)}
 		assert.Check(t, r.Insert(ctx, v))

@@ -35,7 +35,7 @@ func BenchmarkRatioVerbs(b *testing.B) {
 		s := storagetest.Simulator(b, nil)
 		a := assert.Must[*tables.Account](b)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 		store := assert.Must[*patterns.Store](b)(patterns.NewStore(a, "verbs", nil))
-		index := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
+		index := interpartition.NewIndex("email", func(p *person) string { return p.Email }, &interpartition.Options[person]{ByPartition: true})
 		repo := assert.Must[*patterns.Repository[person]](b)(patterns.NewRepository(store.Table("People"), verbSchema, index))
 		assert.Check(b, store.Create(b.Context()))
 		defer func() { assert.Check(b, store.Close(context.Background())) }()
@@ -62,7 +62,7 @@ func benchPerson(n int) *person {
 func verbContenders(b *testing.B, table *tables.Table, indexed bool) {
 	var indexes []patterns.Pattern[person]
 	if indexed {
-		indexes = append(indexes, intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil))
+		indexes = append(indexes, intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil))
 	}
 	repo := assert.Must[*patterns.Repository[person]](b)(patterns.NewRepository(table, verbSchema, indexes...))
 	n := 0

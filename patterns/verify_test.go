@@ -273,7 +273,7 @@ func TestVerifyOfAHotEntity(t *testing.T) {
 
 // strangers is an index whose table is another's as well.
 type strangers struct {
-	*interpartition.Index[staff]
+	*interpartition.Index[staff, compoundkey.Part]
 	prefix string
 }
 
@@ -297,7 +297,7 @@ func TestVerifyLeavesOthersAlone(t *testing.T) {
 			return tables.Key{Partition: v.Department, Row: compoundkey.Join(prefix, compoundkey.Int(v.ID, 6))}
 		}
 		outside := interpartition.NewIndex(name, func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true, Table: shared})
-		near := intrapartition.NewIndex(name+"near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
+		near := intrapartition.NewUnique(name+"near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
 		return assert.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[staff]{Name: name, Key: key, Rows: compoundkey.Starting(prefix)},
 			near, strangers{outside, name}))
 	}

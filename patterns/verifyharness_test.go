@@ -104,15 +104,14 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 		name    string
 		pattern patterns.Pattern[staff]
 	}{
-		{"email", intrapartition.NewIndex("email", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)},
-		{"name", intrapartition.NewIndex("name", func(v *staff) compoundkey.Part {
+		{"email", intrapartition.NewUnique("email", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)},
+		{"name", intrapartition.NewUnique("name", func(v *staff) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6))
 		}, &intrapartition.Options{Project: []string{"Name"}})},
-		{"mail", interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true, Unique: true})},
-		{"badge", interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{
+		{"mail", interpartition.NewUnique("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true})},
+		{"badge", interpartition.NewUnique("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{
 			Table:   d.badge,
 			Project: []string{"Name"},
-			Unique:  true,
 		})},
 		{"roster", &roster{d.table}},
 		{"marks", &notes[staff]{name: "marks", table: d.marks, text: func(v *staff) string { return v.Tag }}},

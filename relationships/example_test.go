@@ -43,7 +43,7 @@ func keyOfEmployee(department string, id int) tables.Key {
 // open makes the two repositories on one table.
 func open(table *tables.Table, name string, kept func(*patterns.Repository[Department]) []patterns.Pattern[Employee], sources ...patterns.Pattern[Department]) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
-		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) }, Rows: compoundkey.Exactly(compoundkey.String("Department")), Name: table.Name() + "-departments",
+		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) }, Rows: compoundkey.Exactly(compoundkey.String("Department")).Span, Name: table.Name() + "-departments",
 	}, sources...)
 	if err != nil {
 		log.Fatal(err)

@@ -35,7 +35,7 @@ type shop struct {
 	store       *patterns.Store
 	orders      *patterns.Repository[Order]
 	lines       *patterns.Repository[Line]
-	byReference *interpartition.Index[Order]
+	byReference *interpartition.Unique[Order, string]
 }
 
 func openShop(account *tables.Account) (*shop, error) {
@@ -43,8 +43,7 @@ func openShop(account *tables.Account) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shop{store: store, byReference: interpartition.NewIndex("reference", func(o *Order) compoundkey.Part { return compoundkey.String(o.Reference) },
-		&interpartition.Options[Order]{Unique: true})}
+	s := &shop{store: store, byReference: interpartition.NewUnique("reference", func(o *Order) string { return o.Reference }, nil)}
 	if s.orders, err = patterns.NewRepository(store.Table("Orders"), patterns.Schema[Order]{
 		Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *Order) tables.Key { return orderKey(o.Tenant, o.ID) },
 	}, s.byReference); err != nil {
@@ -91,7 +90,7 @@ func ExampleParentCount() {
 		log.Fatal(err)
 	}
 	fmt.Println(s.place(ctx, &Order{Tenant: "contoso", ID: "2", Reference: "A-17"}, "screw") != nil) // the reference is taken
-	found, err := s.byReference.Get(ctx, compoundkey.String("A-17"))
+	found, err := s.byReference.Get(ctx, "A-17")
 	if err != nil {
 		log.Fatal(err)
 	}

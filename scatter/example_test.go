@@ -69,7 +69,7 @@ func Example() {
 	log4(5)
 
 	from := compoundkey.Time(time.Date(2014, 8, 22, 9, 0, 3, 0, time.UTC))
-	for e, err := range events.Range(ctx, compoundkey.AtLeast(from), &scatter.ReadOptions{Limit: 4}) {
+	for e, err := range events.Range(ctx, compoundkey.AtLeast(from).Span, &scatter.ReadOptions{Limit: 4}) {
 		if err != nil {
 			log.Fatal(err)
 		}

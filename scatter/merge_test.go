@@ -54,7 +54,7 @@ func TestMergeIsInOrder(t *testing.T) {
 			want = want[:min(o.Limit, len(want))]
 		}
 		span := compoundkey.Between(compoundkey.Int(from, numberDigits), compoundkey.Int(to, numberDigits))
-		got, err := rowsOf(reader.Range(ctx, span, o))
+		got, err := rowsOf(reader.Range(ctx, span.Span, o))
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("%d to %d with %+v: %v (%v), want %v", from, to, o, got, err, want)
 		}

@@ -51,7 +51,7 @@ func TestNatural(t *testing.T) {
 		return ids
 	}
 	assert.Slices(t, read(compoundkey.All(), nil, 1), []int{1, 4, 7, 10, 13, 16, 19, 22, 25, 28}, "of one employee")
-	if got := read(compoundkey.AtLeast(compoundkey.Time(start.Add(5*time.Minute))), &scatter.ReadOptions{Limit: 4}, 2, 0, 0); !slices.Equal(got, []int{5, 6, 8, 9}) {
+	if got := read(compoundkey.AtLeast(compoundkey.Time(start.Add(5*time.Minute))).Span, &scatter.ReadOptions{Limit: 4}, 2, 0, 0); !slices.Equal(got, []int{5, 6, 8, 9}) {
 		t.Errorf("of two employees: %v", got)
 	}
 	last := &access{Department: "Sales", Employee: 2, At: start.Add(29 * time.Minute), ID: 29}
@@ -87,7 +87,7 @@ func TestNaturalRefuses(t *testing.T) {
 		keys int
 		span compoundkey.Span
 		kind error
-	}{{scatter.MaxPartitions + 1, compoundkey.All(), tables.ErrTooLarge}, {1, compoundkey.Exactly(compoundkey.Int(5, 0)), tables.ErrInvalid}} {
+	}{{scatter.MaxPartitions + 1, compoundkey.All(), tables.ErrTooLarge}, {1, compoundkey.Exactly(compoundkey.Int(5, 0)).Span, tables.ErrInvalid}} {
 		var last error
 		for _, last = range n.Range(ctx, make([]compoundkey.Part, c.keys), c.span, nil) {
 		}

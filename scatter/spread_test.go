@@ -76,8 +76,8 @@ func TestResize(t *testing.T) {
 		t.Errorf("partitions %v", got)
 	}
 	span := compoundkey.Between(compoundkey.Int(8, numberDigits), compoundkey.Int(31, numberDigits))
-	assert.Slices(t, assert.Must[[]string](t)(rowsOf(old.Range(ctx, span, nil))), all[8:31], "8 to 31")
-	for e, err := range p.Range(ctx, span, nil) {
+	assert.Slices(t, assert.Must[[]string](t)(rowsOf(old.Range(ctx, span.Span, nil))), all[8:31], "8 to 31")
+	for e, err := range p.Range(ctx, span.Span, nil) {
 		assert.Check(t, err)
 		assert.Check(t, p.Delete(ctx, e))
 	}
@@ -115,7 +115,7 @@ func TestReads(t *testing.T) {
 	assert.Slices(t, minutes(p.Range(ctx, compoundkey.All(), &scatter.ReadOptions{Limit: 5})), []int{39, 38, 37, 36, 35}, "the latest 5")
 	span := compoundkey.Between(compoundkey.TimeDesc(now.Add(20*time.Minute)), compoundkey.TimeDesc(now.Add(10*time.Minute)))
 	odd := &scatter.ReadOptions{Where: []tables.Condition{tables.Eq("User", "odd")}, Select: []string{"At"}, PageSize: 2, Concurrency: 2}
-	assert.Slices(t, minutes(p.Range(ctx, span, odd)), []int{19, 17, 15, 13, 11}, "odd ones")
+	assert.Slices(t, minutes(p.Range(ctx, span.Span, odd)), []int{19, 17, 15, 13, 11}, "odd ones")
 	rows := []string{all[3].newestFirst(), (&login{At: now, User: "nobody"}).newestFirst(), all[30].newestFirst(), (&login{At: now.AddDate(5, 0, 0)}).newestFirst()}
 	assert.Slices(t, minutes(p.GetMany(ctx, rows, &scatter.ReadOptions{Concurrency: 1})), []int{3, 30}, "by key")
 	broken := 0
@@ -124,7 +124,7 @@ func TestReads(t *testing.T) {
 			break
 		}
 	}
-	for _, err := range p.Range(ctx, compoundkey.Exactly(compoundkey.Int(5, 0)), nil) {
+	for _, err := range p.Range(ctx, compoundkey.Exactly(compoundkey.Int(5, 0)).Span, nil) {
 		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 	for _, err := range p.GetMany(ctx, []string{all[3].newestFirst(), "login_1"}, nil) {
@@ -152,8 +152,8 @@ func TestAhead(t *testing.T) {
 func TestPatternsCompose(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	table, schema := newTable(t, s), numbered(10, 2)
-	index := func() *intrapartition.Index[event] {
-		return intrapartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, nil)
+	index := func() *intrapartition.Unique[event, string] {
+		return intrapartition.NewUnique("tag", func(e *event) string { return e.Tag }, nil)
 	}
 	byTag, meter := index(), assert.Must[*scatter.Meter](t)(scatter.NewMeter(nil))
 	p := assert.Must[spread](t)(open(s, table, schema, &scatter.Options{Meter: meter}, byTag))
@@ -162,7 +162,7 @@ func TestPatternsCompose(t *testing.T) {
 	e := &event{Number: 12, Tag: "b"}
 	harness.WantKind(t, p.Repository().Insert(ctx, e), tables.ErrInvalid) // nobody has said where 12 is
 	assert.Check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
-	found := assert.Must[*event](t)(byTag.In(e.Key().Partition).Get(ctx, compoundkey.String("b")))
+	found := assert.Must[*event](t)(byTag.In(e.Key().Partition).Get(ctx, "b"))
 	found.Tag = "b"
 	found.Text = "changed"
 	assert.Check(t, p.Replace(ctx, found))

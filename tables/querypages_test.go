@@ -274,7 +274,7 @@ func TestQuerySpans(t *testing.T) {
 		" a a0 b b0 \U0001F600 \uFF21": compoundkey.All(),
 		"a a0":                         compoundkey.Range("a", "b"),
 		"b b0 \U0001F600 \uFF21":       compoundkey.Range("b", ""),
-		"b b0":                         compoundkey.Prefix("b"),
+		"b b0":                         compoundkey.Prefix("b").Span,
 	} {
 		assert.Equal(t, strings.Join(rows(t, q.Rows(span)), " "), want, span)
 	}

@@ -59,7 +59,7 @@ func TestFirstRowTooLarge(t *testing.T) {
 func TestLayoutOfOneRepository(t *testing.T) {
 	table := account(t, storagetest.Simulator(t, nil)).Table("Profiles")
 	l := widentities.New[profile](nil)
-	broken := intrapartition.NewIndex[profile, compoundkey.Part]("broken", nil, nil)
+	broken := intrapartition.NewUnique[profile, compoundkey.Part]("broken", nil, nil)
 	assert.ErrorIs(assert.Fatal(t), assert.Err(patterns.NewRepository(table, schema, l, broken)), tables.ErrWiring, "a broken index beside it")
 	assert.Check(t, assert.Err(patterns.NewRepository(table, schema, l)))
 	assert.ErrorIs(t, assert.Err(patterns.NewRepository(table, schema, l)), tables.ErrWiring, "a second repository")

@@ -25,10 +25,8 @@ type Survey struct {
 }
 
 // openSurveys keeps surveys of any size, found by email too.
-func openSurveys(store *patterns.Store) (*patterns.Repository[Survey], *intrapartition.Index[Survey], error) {
-	byEmail := intrapartition.NewIndex("email", func(s *Survey) compoundkey.Part {
-		return compoundkey.String(s.Email)
-	}, nil)
+func openSurveys(store *patterns.Store) (*patterns.Repository[Survey], *intrapartition.Unique[Survey, string], error) {
+	byEmail := intrapartition.NewUnique("email", func(s *Survey) string { return s.Email }, nil)
 	wide := widentities.New[Survey](&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
 	surveys, err := patterns.NewRepository(store.Table("Surveys"), patterns.Schema[Survey]{
 		Key: func(s *Survey) tables.Key {
@@ -69,7 +67,7 @@ func Example() {
 	if err := surveys.Insert(ctx, june); err != nil { // 1 request: all rows, with those of the copy by email
 		log.Fatal(err)
 	}
-	found, err := byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com")) // 2 requests: the first row, and the others
+	found, err := byEmail.In("Sales").Get(ctx, "jonesj@contoso.com") // 2 requests: the first row, and the others
 	if err != nil {
 		log.Fatal(err)
 	}

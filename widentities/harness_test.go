@@ -51,7 +51,7 @@ func withText(id, size int) *profile {
 // process is one process's view of the profiles.
 type process struct {
 	profiles *patterns.Repository[profile]
-	byEmail  *intrapartition.Index[profile]
+	byEmail  *intrapartition.Unique[profile, string]
 }
 
 func start(s *storagetest.Service, table string) (*process, error) {
@@ -59,7 +59,7 @@ func start(s *storagetest.Service, table string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{byEmail: intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)}
+	p := &process{byEmail: intrapartition.NewUnique("email", func(p *profile) string { return p.Email }, nil)}
 	wide := widentities.New[profile](&widentities.Options{FirstRow: []string{"Team", "ID", "Email"}})
 	p.profiles, err = patterns.NewRepository(account.Table(table), schema, wide, p.byEmail)
 	return p, err

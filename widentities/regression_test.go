@@ -22,9 +22,9 @@ func account(t testing.TB, s *storagetest.Service) *tables.Account {
 }
 
 // program is one version of a program: what it has in the first row, what its index keeps.
-func program(t testing.TB, s *storagetest.Service, table string, first, keep []string) (*patterns.Repository[profile], *intrapartition.Index[profile]) {
+func program(t testing.TB, s *storagetest.Service, table string, first, keep []string) (*patterns.Repository[profile], *intrapartition.Unique[profile, string]) {
 	t.Helper()
-	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, &intrapartition.Options{Project: keep})
+	ix := intrapartition.NewUnique("email", func(p *profile) string { return p.Email }, &intrapartition.Options{Project: keep})
 	r, err := patterns.NewRepository(account(t, s).Table(table), schema, widentities.New[profile](&widentities.Options{FirstRow: first}), ix)
 	assert.Check(t, err)
 	return r, ix
@@ -92,11 +92,11 @@ func TestMergeAfterFirstRowChanged(t *testing.T) {
 	v := withNumbers(1, 300)
 	v.More["Extra"] = tables.Int32(7)
 	assert.Check(t, older.Insert(t.Context(), v))
-	assert.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))))
+	assert.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), "p1@contoso.com")))
 	got := assert.Must[*profile](t)(newer.Get(t.Context(), at(1)))
 	got.More["NotKept"] = tables.Int32(1)
 	assert.Check(t, newer.Merge(t.Context(), got, "NotKept"))
-	assert.NoError(t, assert.Err(newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))), "the index")
+	assert.NoError(t, assert.Err(newByEmail.In("red").Get(t.Context(), "p1@contoso.com")), "the index")
 }
 
 // TestMergeAfterKeepChanged is the same where the index keeps more.
@@ -111,11 +111,11 @@ func TestMergeAfterKeepChanged(t *testing.T) {
 	older, byEmail := program(t, s, table, first, keep)
 	newer, newByEmail := program(t, s, table, first, append(keep[:len(keep):len(keep)], "Answer00297", "Answer00298"))
 	assert.Check(t, older.Insert(t.Context(), withNumbers(1, 310)))
-	assert.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))))
+	assert.Check(t, assert.Err(byEmail.In("red").Get(t.Context(), "p1@contoso.com")))
 	got := assert.Must[*profile](t)(newer.Get(t.Context(), at(1)))
 	got.More["NotKept"] = tables.Int32(1)
 	assert.Check(t, newer.Merge(t.Context(), got, "NotKept"))
-	assert.NoError(t, assert.Err(newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))), "the index")
+	assert.NoError(t, assert.Err(newByEmail.In("red").Get(t.Context(), "p1@contoso.com")), "the index")
 }
 
 // TestTooLarge: whatever is too large says so before any request.
@@ -144,7 +144,7 @@ func TestForeignRowBetween(t *testing.T) {
 func TestOldIndexKey(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
-	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	ix := intrapartition.NewUnique("email", func(p *profile) string { return p.Email }, nil)
 	old := assert.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account(t, s).Table(table), schema, ix))
 	v := withNumbers(1, 10)
 	v.Email = "a\uFFFBb"
@@ -154,7 +154,7 @@ func TestOldIndexKey(t *testing.T) {
 	if keys, err := rowKeys(t.Context(), p); err != nil || len(keys) > 0 {
 		t.Errorf("%q %v is left", keys, err)
 	}
-	if v, err := ix.In("red").Get(t.Context(), compoundkey.String("a\uFFFBb")); !errors.Is(err, tables.ErrNotFound) {
+	if v, err := ix.In("red").Get(t.Context(), "a\uFFFBb"); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the deleted entity is read through the index: %v %v", v.Email, err)
 	}
 	assert.Check(t, harness.Clean(t.Context(), p.profiles.Verify, nil))
@@ -164,7 +164,7 @@ func TestOldIndexKey(t *testing.T) {
 func TestReplacementCharacterInKey(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
-	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	ix := intrapartition.NewUnique("email", func(p *profile) string { return p.Email }, nil)
 	old := assert.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account(t, s).Table(table), schema, ix))
 	v := withNumbers(1, 10)
 	v.Email = "J\uFFFDrg"
@@ -176,7 +176,7 @@ func TestReplacementCharacterInKey(t *testing.T) {
 	assert.NoError(t, p.profiles.Insert(t.Context(), v2), "Insert of a narrow entity")
 	got = assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(1)))
 	assert.Check(t, p.profiles.Delete(t.Context(), got))
-	if v, err := p.byEmail.In("red").Get(t.Context(), compoundkey.String("J\uFFFDrg")); !errors.Is(err, tables.ErrNotFound) {
+	if v, err := p.byEmail.In("red").Get(t.Context(), "J\uFFFDrg"); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("deleted, and read through the index: %v %v", v, err)
 	}
 }

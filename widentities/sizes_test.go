@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -56,7 +55,7 @@ func TestSizes(t *testing.T) {
 			got := assert.Must[*profile](t)(p.profiles.Get(t.Context(), at(c.profile.ID)))
 			assert.Equal(t, requests.Reset(), c.reads, "the read: requests")
 			same(t, got, c.profile)
-			got = assert.Must[*profile](t)(p.byEmail.In("red").Get(t.Context(), compoundkey.String(c.profile.Email)))
+			got = assert.Must[*profile](t)(p.byEmail.In("red").Get(t.Context(), c.profile.Email))
 			same(t, got, c.profile)
 			keys := assert.Must[[]string](t)(rowKeys(t.Context(), p))
 			if len(keys) != 2*c.rows { // each with its copy
@@ -166,7 +165,7 @@ func TestMergeTouchesFewRows(t *testing.T) {
 func TestLimitsOfThePage(t *testing.T) {
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(
 		"DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=a2V5;EndpointSuffix=core.windows.net", nil))
-	byEmail := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	byEmail := intrapartition.NewUnique("email", func(p *profile) string { return p.Email }, nil)
 	repository := func(attached ...patterns.Pattern[profile]) *patterns.Repository[profile] {
 		return assert.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account.Table("Profiles"), schema, attached...))
 	}

@@ -84,7 +84,7 @@ func (x *shop) start(s *storagetest.Service) (p *shopProcess, err error) {
 			Key: func(o *order) tables.Key { return orderKey(o.Tenant, o.ID) }}); err != nil {
 			return nil, nil, err
 		}
-		attached := []patterns.Pattern[line]{intrapartition.NewIndex("product", func(l *line) compoundkey.Part { return compoundkey.String(l.Order + l.Product) }, nil)}
+		attached := []patterns.Pattern[line]{intrapartition.NewUnique("product", func(l *line) string { return l.Order + l.Product }, nil)}
 		if counts {
 			attached = append(attached, relationships.NewParentCount("lines", orders, func(l *line) (tables.Key, bool) { return orderKey(l.Tenant, l.Order), true },
 				func(o *order) *int { return &o.Lines }))

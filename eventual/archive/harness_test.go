@@ -152,7 +152,7 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 	}
 	p.ledger = account.Table(o.ledger)
 	email := func() patterns.Pattern[clerk] {
-		return intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
+		return intrapartition.NewUnique("email", func(c *clerk) string { return c.Email }, nil)
 	}
 	current, schema := account.Table(o.current), patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}
 	attached := []patterns.Pattern[clerk]{email()}

@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -496,7 +495,7 @@ func TestMoverReplaceKeepsOccupant(t *testing.T) {
 	assert.Check(t, from.Create(t.Context()))
 	assert.Check(t, to.Create(t.Context()))
 	source := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(from, patterns.Schema[clerk]{Key: clerkKey}))
-	index := intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
+	index := intrapartition.NewUnique("email", func(c *clerk) string { return c.Email }, nil)
 	former := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(to, patterns.Schema[clerk]{Key: clerkKey}, index))
 	m := assert.Must[*archive.Mover[clerk]](t)(archive.New(q, "a", source, archive.ToRepository(former, nil), &archive.Options{Replace: true}))
 	occupant := &clerk{Department: "Sales", ID: 223, Email: "old@contoso.com", Note: "occupant"}

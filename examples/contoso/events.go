@@ -80,7 +80,7 @@ func events(s *scene) func(context.Context) {
 		// Reads pay for spreading: a range is gathered from all partitions, in order.
 		tenth := between(nine.Add(200*time.Millisecond), nine.Add(300*time.Millisecond))
 		ask(s, "a tenth of a second, in order",
-			list(tables.RangeQuery, func() []*Event { return collect(scattered.Range(ctx, tenth, nil)) }),
+			list(tables.RangeQuery, func() []*Event { return collect(scattered.Range(ctx, tenth.Span, nil)) }),
 			query(ctx, hourly.Query().Partition(hourOf(nine)).Rows(tenth.Under("event"))))
 		ask(s, "what employee 000060 did",
 			list(tables.RangeQuery, func() []*Event {

@@ -17,12 +17,11 @@ import (
 
 // organisation finds employees by email whatever their department, through copies in other partitions and another table.
 func organisation(s *scene) func(context.Context) {
-	byEmail := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
-	everybody := interpartition.NewIndex("everybody", byEmail, &interpartition.Options[Employee]{
-		Table:  s.store.Table("OrganisationEmails"),
-		Unique: true,
+	byEmail := func(e *Employee) string { return e.Email }
+	everybody := interpartition.NewUnique("everybody", byEmail, &interpartition.Options[Employee]{
+		Table: s.store.Table("OrganisationEmails"),
 	})
-	department := interpartition.NewIndex("email", byEmail, &interpartition.Options[Employee]{ByPartition: true}) // in the employees' table: partitions email_Sales and so on
+	department := interpartition.NewUnique("email", byEmail, &interpartition.Options[Employee]{ByPartition: true}) // in the employees' table: partitions email_Sales and so on
 	repo := must(patterns.NewRepository(s.store.Table("Organisation"), schemaOf("empid", (*Employee).key), everybody, department))
 	plain := newPlain(s.store.Table("OrganisationPlain"))
 	return func(ctx context.Context) {
@@ -34,7 +33,7 @@ func organisation(s *scene) func(context.Context) {
 
 		ask(s, "one email, anywhere",
 			get(func() *Employee {
-				return must(everybody.Get(ctx, compoundkey.String(june.Email)))
+				return must(everybody.Get(ctx, june.Email))
 			}),
 			query(ctx, plain.Query().Where(tables.Eq("Email", june.Email)).AllowTableScan()).through(len(staff)))
 		ask(s, "emails that start with a, anywhere",
@@ -44,13 +43,13 @@ func organisation(s *scene) func(context.Context) {
 		june.Email = "june@contoso.com"
 		s.act("her email changed", "1 row, and the copies in two other partitions", func() { try(repo.Replace(ctx, june)) })
 		s.act("found by her new email", "what is read through the index is never stale", func() {
-			try(same(must(department.In(sales).Get(ctx, compoundkey.String(june.Email))), june))
+			try(same(must(department.In(sales).Get(ctx, june.Email)), june))
 		})
 		other := s.newHire(june.Email)
 		other.Department = "Legal"
 		s.refused("her email for somebody in Legal", tables.ErrDuplicate, func() { try(repo.Insert(ctx, other)) })
 
-		try(sameStaff(collect(everybody.Range(ctx, compoundkey.All())), staff))
+		try(sameStaff(collect(everybody.Range(ctx)), staff))
 	}
 }
 

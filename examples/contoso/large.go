@@ -73,7 +73,7 @@ func fromHand(rows []*tables.Entity) map[string]tables.Value {
 
 // profiles keeps what has too many properties for an entity.
 func profiles(s *scene) func(context.Context) {
-	byEmail := intrapartition.NewIndex("email", func(p *Profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	byEmail := intrapartition.NewUnique("email", func(p *Profile) string { return p.Email }, nil)
 	wide := widentities.New[Profile](&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
 	repo := must(patterns.NewRepository(s.store.Table("Profiles"), schemaOf("profile", (*Profile).key), wide, byEmail))
 	hand := s.store.Table("ProfilesByHand")
@@ -104,7 +104,7 @@ func profiles(s *scene) func(context.Context) {
 			try(repo.Merge(ctx, june, answer(7)))
 		})
 		s.act("read by email", "the copy has it, too", func() {
-			try(same(must(byEmail.In(sales).Get(ctx, compoundkey.String(june.Email))), june))
+			try(same(must(byEmail.In(sales).Get(ctx, june.Email)), june))
 		})
 		stale := must(repo.Get(ctx, june.key()))
 		try(repo.Replace(ctx, june))

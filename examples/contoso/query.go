@@ -66,7 +66,7 @@ func secondaryIndexes(s *scene) func(context.Context) {
 	return func(ctx context.Context) {
 		here, plain := len(s.of(sales)), s.plain.Query().Partition(sales)
 		ask(s, jonesEmail+" in Sales",
-			get(func() *Employee { return must(s.byEmail.In(sales).Get(ctx, compoundkey.String(jonesEmail))) }),
+			get(func() *Employee { return must(s.byEmail.In(sales).Get(ctx, jonesEmail)) }),
 			query(ctx, plain.Where(tables.Eq("Email", jonesEmail))).through(here))
 		ask(s, "emails that start with a, in Sales",
 			query(ctx, s.byEmail.Query(compoundkey.Prefix("a")).Partition(sales)),
@@ -89,7 +89,7 @@ func sorting(s *scene) func(context.Context) {
 	return func(ctx context.Context) {
 		here, everybody, named := len(s.of(sales)), s.plain.Query().Partition(sales), compoundkey.Exactly(compoundkey.String("Jones"))
 		ask(s, "the first 20 of Sales by name",
-			query(ctx, s.byName.Query(compoundkey.All()).Partition(sales).Top(20)),
+			query(ctx, s.byName.Query().Partition(sales).Top(20)),
 			query(ctx, everybody).through(here).sorted(nameOrder).top(20).without(notNamed))
 		ask(s, "everybody named Jones in Sales",
 			query(ctx, s.byName.Query(named).Partition(sales)),
@@ -155,7 +155,7 @@ func projection(s *scene) func(context.Context) {
 // paging reads a list in pages. Their tokens could be kept anywhere in between, such as in a web page.
 func paging(s *scene) func(context.Context) {
 	return func(ctx context.Context) {
-		pages := s.byEmail.Query(compoundkey.All()).Partition(sales).PageSize(25)
+		pages := s.byEmail.Query().Partition(sales).PageSize(25)
 		var first tables.Page[Employee]
 		s.act("the first 25 of Sales by email", "", func() { first = must(pages.Page(ctx, "")) }).
 			says("a continuation token of %d characters", len(first.Next))

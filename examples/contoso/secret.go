@@ -87,12 +87,10 @@ type Confidential struct {
 }
 
 // openConfidentials opens the employees with what is encrypted, found by national id. Every program does, with a registry of its own.
-func openConfidentials(ctx context.Context, table *tables.Table, registry *encryption.Registry) (*patterns.Repository[Confidential], *intrapartition.Index[Confidential], encryption.Beacon) {
+func openConfidentials(ctx context.Context, table *tables.Table, registry *encryption.Registry) (*patterns.Repository[Confidential], *intrapartition.Index[Confidential, compoundkey.Part], encryption.Beacon) {
 	// 8 bits of a keyed hash: some employees have the same, so the index tells nobody for sure whose id it is.
 	beacon := must(registry.Beacon(ctx, "nationalid", 8))
-	byNationalID := intrapartition.NewIndex("nationalid", func(e *Confidential) compoundkey.Part {
-		return compoundkey.Tuple(beacon.Part(tables.String(e.NationalID)), id(e.ID))
-	}, nil)
+	byNationalID := intrapartition.NewIndex("nationalid", func(e *Confidential) compoundkey.Part { return beacon.Part(tables.String(e.NationalID)) }, nil)
 	encrypted := encryption.New[Confidential]("encryption", registry, nil)
 	return must(patterns.NewRepository(table, schemaOf("empid", (*Confidential).key), encrypted, byNationalID)), byNationalID, beacon
 }

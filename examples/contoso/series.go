@@ -21,8 +21,8 @@ import (
 // sender is the partition of what an employee has sent, claimed or done.
 func sender(n int) string { return compoundkey.Join("empid", id(n)) }
 
-func between(from, to time.Time) compoundkey.Span {
-	return compoundkey.Between(compoundkey.Time(from), compoundkey.Time(to))
+func between(from, to time.Time) compoundkey.Interval[time.Time] {
+	return compoundkey.Between(from, to)
 }
 
 // Hour is how many messages an employee has sent in an hour: without the pattern, a row of its own.

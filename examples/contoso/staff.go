@@ -49,20 +49,18 @@ func schemaOf[T any](prefix string, key func(*T) tables.Key) patterns.Schema[T] 
 
 // staffTable is a table of employees with three indexes: four rows an employee, which the repository keeps consistent.
 type staffTable struct {
-	employees                   *patterns.Repository[Employee]
-	byEmail, byName, byHireDate *intrapartition.Index[Employee]
+	employees  *patterns.Repository[Employee]
+	byEmail    *intrapartition.Unique[Employee, string]
+	byName     *intrapartition.Index[Employee, compoundkey.Part]
+	byHireDate *intrapartition.Index[Employee, time.Time]
 }
 
 func newStaffTable(table *tables.Table) staffTable {
-	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
-		return compoundkey.String(e.Email)
-	}, nil)
+	byEmail := intrapartition.NewUnique("email", func(e *Employee) string { return e.Email }, nil)
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.String(e.LastName), compoundkey.String(e.FirstName), id(e.ID))
+		return compoundkey.Tuple(compoundkey.String(e.LastName), compoundkey.String(e.FirstName))
 	}, &intrapartition.Options{Project: []string{"Department", "ID", "FirstName", "LastName"}})
-	byHireDate := intrapartition.NewIndex("hired", func(e *Employee) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.Time(e.HireDate), id(e.ID))
-	}, nil)
+	byHireDate := intrapartition.NewIndex("hired", func(e *Employee) time.Time { return e.HireDate }, nil)
 	repo := must(patterns.NewRepository(table, schemaOf("empid", (*Employee).key), byEmail, byName, byHireDate))
 	return staffTable{repo, byEmail, byName, byHireDate}
 }

@@ -63,7 +63,7 @@ func bareSDK() program {
 }
 
 func withLibrary() program {
-	type action = func(context.Context, *patterns.Store, *patterns.Repository[Employee], *interpartition.Index[Employee]) error
+	type action = func(context.Context, *patterns.Store, *patterns.Repository[Employee], *interpartition.Unique[Employee, compoundkey.Folded]) error
 	with := func(do action) func(context.Context, *storagetest.Service) error { // each call is a process of its own
 		return func(ctx context.Context, s *storagetest.Service) error {
 			account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{
@@ -80,18 +80,18 @@ func withLibrary() program {
 		}
 	}
 	insert := func(e Employee) func(context.Context, *storagetest.Service) error {
-		return with(func(ctx context.Context, store *patterns.Store, staff *patterns.Repository[Employee], _ *interpartition.Index[Employee]) error {
+		return with(func(ctx context.Context, store *patterns.Store, staff *patterns.Repository[Employee], _ *interpartition.Unique[Employee, compoundkey.Folded]) error {
 			return errors.Join(staff.Insert(ctx, &e), store.Close(ctx))
 		})
 	}
 	return program{
-		create: with(func(ctx context.Context, store *patterns.Store, _ *patterns.Repository[Employee], _ *interpartition.Index[Employee]) error {
+		create: with(func(ctx context.Context, store *patterns.Store, _ *patterns.Repository[Employee], _ *interpartition.Unique[Employee, compoundkey.Folded]) error {
 			return store.Create(ctx)
 		}),
 		insert: insert(Employee{Department: "Sales", ID: 223, Email: "June@contoso.com"}),
 		other:  insert(Employee{Department: "Sales", ID: 224, Email: slashed}),
-		find: with(func(ctx context.Context, _ *patterns.Store, _ *patterns.Repository[Employee], byEmail *interpartition.Index[Employee]) error {
-			_, err := byEmail.Get(ctx, compoundkey.Fold("june@contoso.com"))
+		find: with(func(ctx context.Context, _ *patterns.Store, _ *patterns.Repository[Employee], byEmail *interpartition.Unique[Employee, compoundkey.Folded]) error {
+			_, err := byEmail.Get(ctx, "june@contoso.com")
 			return err
 		}),
 		later: func(context.Context, *storagetest.Service) error {

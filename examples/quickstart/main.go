@@ -31,13 +31,12 @@ func main() {
 }
 
 // declare says what is stored: employees by department and ID, and a copy under the email, which only one employee can have.
-func declare(account *tables.Account) (*patterns.Store, *patterns.Repository[Employee], *interpartition.Index[Employee], error) {
+func declare(account *tables.Account) (*patterns.Store, *patterns.Repository[Employee], *interpartition.Unique[Employee, compoundkey.Folded], error) {
 	store, err := patterns.NewStore(account, "staff", nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true})
+	byEmail := interpartition.NewUnique("email", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.Email) }, nil)
 	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
@@ -59,7 +58,7 @@ func run(ctx context.Context, account *tables.Account) error {
 	err = employees.Upsert(ctx, &Employee{Department: "Sales", ID: 223, Email: "June@contoso.com"})
 	if err == nil {
 		var june *Employee
-		if june, err = byEmail.Get(ctx, compoundkey.Fold("june@contoso.com")); err == nil {
+		if june, err = byEmail.Get(ctx, "june@contoso.com"); err == nil {
 			fmt.Println("found", june.Department, june.ID)
 		}
 	}

@@ -48,7 +48,7 @@ driver.Host driver.Layout driver.Authentication patterns.Pattern
 eventual.Handler archive.Destination archive.Files archive.Part dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper largeentities.Sealer
 entity.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind entity.Type tables.QueryClass entity.FindingKind patterns.RewriteJob
 backup.Existing backup.DifferenceKind access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
-compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part compoundkey.OneOrMany heterogeneous.VersionError`
+compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part compoundkey.Key compoundkey.Folded compoundkey.Newest compoundkey.Interval heterogeneous.VersionError`
 
 // valueTypes are exported types whose purpose is to carry the program's own values, as they are: their texts show them, as those of a
 // string do. They hold no key.
@@ -77,6 +77,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	issued := assert.Must[access.Token](t)(issuer.Token(ctx, "june"))
 	x.birds.keys = append(x.birds.keys, formsOf(strings.Split(strings.Split(issued.RevealQuery(), "sig=")[1], "&")[0])...)
 	beacon := x.office.beacon
+	near, far := intrapartition.NewIndex("near", byName, nil), interpartition.NewIndex("far", byName, nil)
 	stream := assert.Must[encryption.Stream](t)(encryption.NewStream(d.registry, nil))
 	vault := assert.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", nil, nil))
 	cache := assert.Must[*relationships.Cache[item]](t)(relationships.NewCache(d.items, d.items.Query().Partition(theSite), nil))
@@ -97,7 +98,7 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 		signer, token, issuer, grant, grant.Range, assert.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), assert.Must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
 		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New[item]("e", d.registry, &encryption.Options{Legacy: x.wrapper}),
 		assert.Must[encryption.VaultKey](t)(encryption.NewVaultKey(vault, "https://contoso.vault.azure.net/keys/tables", nil)), assert.Must[encryption.LocalRSAKey](t)(x.rsaKey()),
-		d.photo, largeOptions, read.Clip, d.team, d.teams, d.name, d.name.In("Sales"), d.badge, d.count, d.lengths, relationships.SummaryOptions[item]{}, relationships.GroupAggregate{}, relationships.Aggregate{}, d.counted, d.members, d.typ, cache,
+		d.photo, largeOptions, read.Clip, d.team, d.teams, d.name, d.name.In("Sales"), near, near.In("Sales"), far, d.badge, d.count, d.lengths, relationships.SummaryOptions[item]{}, relationships.GroupAggregate{}, relationships.Aggregate{}, d.counted, d.members, d.typ, cache,
 		log, writer, widentities.New[item](nil), assert.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
 		assert.Must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k tables.Key) tables.Key { return siteKey(k.Partition, "partner") })),
 		relationships.Reference[item, site]{}, d.link(0, nil), denormalization.New("c", d.link(0, nil), nil),

@@ -79,9 +79,9 @@ func (d *desk) reads(t *testing.T, want ...*item) {
 	t.Helper()
 	ctx := t.Context()
 	own := assert.Must[[]*item](t)(collect(d.items.Query().Partition(theSite).Where(tables.Eq("ID", want[0].ID)).All(ctx)))
-	named := assert.Must[[]*item](t)(collect(d.name.In(theSite).Range(ctx, compoundkey.Prefix("name"))))
-	badges := assert.Must[[]*item](t)(collect(d.badge.In(theSite).Range(ctx, compoundkey.All())))
-	numbers := assert.Must[[]*item](t)(collect(d.number.In(theSite).Range(ctx, compoundkey.All())))
+	named := assert.Must[[]*item](t)(collect(d.name.In(theSite).Range(ctx, compoundkey.Prefix(compoundkey.String("name")))))
+	badges := assert.Must[[]*item](t)(collect(d.badge.In(theSite).Range(ctx)))
+	numbers := assert.Must[[]*item](t)(collect(d.number.In(theSite).Range(ctx)))
 	if len(own) != 1 || len(named) != len(want) || len(badges) != len(want) || len(numbers) != len(want) {
 		t.Fatalf("found %d, %d, %d and %d", len(own), len(named), len(badges), len(numbers))
 	}

@@ -89,7 +89,7 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 	email := func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }
 	var kept []patterns.Pattern[clerk]
 	if w.within {
-		kept = append(kept, intrapartition.NewIndex("within", email, nil))
+		kept = append(kept, intrapartition.NewUnique("within", email, nil))
 	}
 	if w.outside {
 		keys := func(c *clerk) []compoundkey.Part {
@@ -99,7 +99,7 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 			}
 			return all
 		}
-		kept = append(kept, interpartition.NewIndex("outside", keys, &interpartition.Options[clerk]{ByPartition: true}))
+		kept = append(kept, interpartition.NewMulti("outside", keys, &interpartition.Options[clerk]{ByPartition: true}))
 	}
 	p.clerks, err = patterns.NewRepository(p.table, schema, kept...)
 	return p, err

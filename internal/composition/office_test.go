@@ -47,10 +47,10 @@ type desk struct {
 	copies *tables.Table
 	photos *container.Client
 
-	name, number *intrapartition.Index[item]
-	badge        *interpartition.Index[item]
-	team         *indexentities.Index[item]
-	teams        *indexentities.Index[item]
+	name, number *intrapartition.Unique[item, compoundkey.Part]
+	badge        *interpartition.Unique[item, compoundkey.Part]
+	team         *indexentities.Index[item, compoundkey.Part]
+	teams        *indexentities.Index[item, compoundkey.Part]
 	count        *relationships.Count[item]
 	lengths      *relationships.Summary[item]
 	counted      *relationships.ParentCount[item, site]
@@ -134,10 +134,10 @@ func (d *desk) patterns(links ...patterns.Pattern[item]) ([]patterns.Pattern[ite
 		return nil, err
 	}
 	lean := append(slices.Clone(kept), "Number")
-	d.name = intrapartition.NewIndex("name", byName, nil)
-	d.number = intrapartition.NewIndex("number", func(v *item) compoundkey.Part { return d.office.beacon.Part(tables.String(v.Number)) },
+	d.name = intrapartition.NewUnique("name", byName, nil)
+	d.number = intrapartition.NewUnique("number", func(v *item) compoundkey.Part { return d.office.beacon.Part(tables.String(v.Number)) },
 		&intrapartition.Options{Project: lean})
-	d.badge = interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true, Table: d.copies, Project: append(lean, "Photo"), Unique: true})
+	d.badge = interpartition.NewUnique("badge", byName, &interpartition.Options[item]{ByPartition: true, Table: d.copies, Project: append(lean, "Photo")})
 	d.team, d.teams = indexentities.NewInPartition("team", byTeam), indexentities.NewInTable("teams", byTeam, nil, &indexentities.Options[item]{ByPartition: true})
 	d.photo = largeentities.NewProperty[item]("Photo", d.photos, &largeentities.Options{Sealer: sealer})
 	d.count = relationships.NewCount[item]("number-of-items", nil)
@@ -162,7 +162,7 @@ func (o *office) openOld(s *storagetest.Service) (*patterns.Repository[itemV1], 
 	if err != nil {
 		return nil, err
 	}
-	name := intrapartition.NewIndex("name", func(v *itemV1) compoundkey.Part {
+	name := intrapartition.NewUnique("name", func(v *itemV1) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(v.FullName), compoundkey.Int(v.ID, 6))
 	}, nil)
 	first := slices.DeleteFunc(slices.Clone(kept), func(property string) bool { return property == "Name" })

@@ -70,7 +70,7 @@ func TestOutageOfAnIndex(t *testing.T) {
 				o.down.Set(false)
 				check := func(email string, is bool) {
 					t.Helper()
-					if _, err := o.byEmail.Get(ctx, compoundkey.String(email)); is && err != nil || !is && !errors.Is(err, tables.ErrNotFound) {
+					if _, err := o.byEmail.Get(ctx, email); is && err != nil || !is && !errors.Is(err, tables.ErrNotFound) {
 						t.Errorf("%s: %v", email, err)
 					}
 				}
@@ -122,7 +122,7 @@ type outageOf struct {
 	log     *lines
 	store   *patterns.Store
 	repo    *patterns.Repository[client]
-	byEmail *interpartition.Index[client]
+	byEmail *interpartition.Unique[client, string]
 	called  atomic.Int64
 }
 
@@ -133,7 +133,7 @@ func newOutage(t *testing.T, down func(storagetest.Call) bool, mode storagetest.
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(faulty.ConnectionString, &tables.AccountOptions{
 		ClientOptions: faulty.ClientOptions, Logger: slog.New(slog.NewTextHandler(o.log, nil))}))
 	o.store = assert.Must[*patterns.Store](t)(patterns.NewStore(account, "outage", nil))
-	o.byEmail = interpartition.NewIndex("email", func(c *client) compoundkey.Part { return compoundkey.String(c.Email) },
+	o.byEmail = interpartition.NewUnique("email", func(c *client) string { return c.Email },
 		&interpartition.Options[client]{Table: o.store.Table("ClientIndex")})
 	o.repo = assert.Must[*patterns.Repository[client]](t)(patterns.NewRepository(o.store.Table("Clients"), patterns.Schema[client]{
 		Key: func(c *client) tables.Key {
@@ -193,10 +193,10 @@ func (o *outageOf) run(t *testing.T) {
 		t.Errorf("%d messages are poisoned and %d left:\n%s", poisoned, left, o.log.having("message_poisoned"))
 	}
 	for i, c := range clients {
-		if got, err := o.byEmail.Get(t.Context(), compoundkey.String(c.Email)); err != nil || got.ID != c.ID {
+		if got, err := o.byEmail.Get(t.Context(), c.Email); err != nil || got.ID != c.ID {
 			t.Errorf("client %d: %v, %v", i, got, err)
 		}
-		if _, err := o.byEmail.Get(t.Context(), compoundkey.String(fmt.Sprintf("%d@example.com", i))); !errors.Is(err, tables.ErrNotFound) {
+		if _, err := o.byEmail.Get(t.Context(), fmt.Sprintf("%d@example.com", i)); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("the old copy of client %d: %v", i, err)
 		}
 	}

@@ -244,7 +244,7 @@ var kept = []string{heterogeneous.EntityType, "LoggedAt", "LogID", "Site", "ID",
 func parts() []part {
 	indexes := []part{
 		{"intrapartition.Index", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
-			return intrapartition.NewIndex(fmt.Sprint("name", n), byName, nil)
+			return intrapartition.NewUnique(fmt.Sprint("name", n), byName, nil)
 		}},
 		{"interpartition.Index", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			options := interpartition.Options[item]{ByPartition: true}

@@ -35,7 +35,7 @@ func TestRefused(t *testing.T) {
 		want string
 	}{
 		"one property encrypted and in a blob": {[]patterns.Pattern[item]{encrypting("encryption", k.registry), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
-		"steps, and copies without a type":     {[]patterns.Pattern[item]{newType(), intrapartition.NewIndex("lean", byName, &intrapartition.Options{Project: []string{"Name"}})}, `"lean"`},
+		"steps, and copies without a type":     {[]patterns.Pattern[item]{newType(), intrapartition.NewUnique("lean", byName, &intrapartition.Options{Project: []string{"Name"}})}, `"lean"`},
 		"a layout without EntityType in front": {[]patterns.Pattern[item]{newType(), widentities.New[item](nil)}, `"wide"`},
 	} {
 		_, err := k.plain(c.both)
@@ -76,13 +76,13 @@ func TestPatternsOfOneCompanion(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
 	one := func(v *item) tables.Key { return siteKey(v.Site, "counted0") }
 	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
-	byItems := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) }, nil)
+	byItems := interpartition.NewUnique("size", func(v *site) string { return fmt.Sprint(v.Name, "-", v.Items) }, nil)
 	sites := k.sitesOn(t, k.table, copies.Holder(), byItems)
 	byCount := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
 	r := assert.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
 	a := k.itemOf(1, "a", false)
 	assert.Check(t, k.prepareFor(t, r, a), second(sites.Rebuild(ctx, nil)), r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
-	held := assert.Must[*site](t)(byItems.Get(ctx, compoundkey.String("counted0-1")))
+	held := assert.Must[*site](t)(byItems.Get(ctx, "counted0-1"))
 	if held.Items != 1 || held.Key() != one(a) {
 		t.Errorf("%+v", held)
 	}
@@ -107,14 +107,14 @@ func (p *interrupted) Attach(driver.Host, *item) (driver.Implementation, error) 
 func TestPlanBeyondItsIntent(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
 	parent := func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted0"), true }
-	bySize := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) },
+	bySize := interpartition.NewUnique("size", func(v *site) string { return fmt.Sprint(v.Name, "-", v.Items) },
 		nil)
 	sites := k.sitesOn(t, k.table, bySize)
 	plans := 0
 	r := assert.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{
 		relationships.NewParentCount("counted", sites, parent, func(p *site) *int { return &p.Items }),
 		largeentities.NewProperty[item]("Photo", k.container, &largeentities.Options{Threshold: -1}),
-		interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true, Unique: true}),
+		interpartition.NewUnique("badge", byName, &interpartition.Options[item]{ByPartition: true}),
 		&interrupted{func() {
 			if plans++; plans == 1 {
 				assert.Must[*site](t)(sites.Update(ctx, siteKey(theSite, "counted0"), func(p *site) error { p.Items += 10; return nil }))
@@ -125,7 +125,7 @@ func TestPlanBeyondItsIntent(t *testing.T) {
 	assert.Check(t, r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
 	got, err := r.Get(ctx, r.KeyOf(a))
 	assert.Check(t, err, sameItem(got, a))
-	if p := assert.Must[*site](t)(bySize.Get(ctx, compoundkey.String("counted0-11"))); p.Items != 11 || plans != 2 {
+	if p := assert.Must[*site](t)(bySize.Get(ctx, "counted0-11")); p.Items != 11 || plans != 2 {
 		t.Errorf("%+v, %d plans", p, plans)
 	}
 	blobs := 0

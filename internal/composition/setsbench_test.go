@@ -90,7 +90,7 @@ func benchRebuild(b *testing.B, n int) {
 		return table
 	}
 	rebuild := func(table *tables.Table) {
-		index := intrapartition.NewIndex("email", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
+		index := intrapartition.NewUnique("email", func(c *benchClerk) string { return c.Email }, nil)
 		repo := assert.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema, index))
 		if report, err := repo.Rebuild(ctx, nil); err != nil || report.Written != int64(n) {
 			b.Fatal(report, err)
@@ -149,8 +149,8 @@ func BenchmarkBulkOnService(b *testing.B) {
 		options := func(suffix string) *interpartition.Options[benchClerk] {
 			return &interpartition.Options[benchClerk]{ByPartition: true, Table: store.Table(name + suffix)}
 		}
-		emails := interpartition.NewIndex("email", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.Email) }, options("Emails"))
-		names := interpartition.NewIndex("name", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.LastName) }, options("Names"))
+		emails := interpartition.NewIndex("email", func(c *benchClerk) string { return c.Email }, options("Emails"))
+		names := interpartition.NewIndex("name", func(c *benchClerk) string { return c.LastName }, options("Names"))
 		repo := assert.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(store.Table(name+"Staff"), benchSchema, emails, names))
 		assert.Check(b, store.Create(ctx))
 		b.Cleanup(func() { assert.Check(b, store.Close(context.Background())) })

@@ -23,10 +23,10 @@ type remark struct {
 func twoRepositories(t testing.TB, k *kit, p part) error {
 	ctx := t.Context()
 	items := assert.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
-	text := func(v *remark) compoundkey.Part { return compoundkey.String(v.Text) }
+	text := func(v *remark) string { return v.Text }
 	remarks := assert.Must[*patterns.Repository[remark]](t)(patterns.NewRepository(harness.In(k.table, k.queue), patterns.Schema[remark]{Name: "remarks", Rows: compoundkey.Starting("remark"),
 		Key: func(v *remark) tables.Key { return tables.Key{Partition: v.Partition, Row: "remark_1"} }},
-		interpartition.NewIndex("remarktext", text, &interpartition.Options[remark]{Unique: true}),
+		interpartition.NewUnique("remarktext", text, nil),
 		indexentities.NewInTable("remarklist", text, nil, &indexentities.Options[remark]{ByPartition: true})))
 	a := k.itemOf(1, "a", false)
 	assert.Check(t, k.prepareFor(t, items, a))

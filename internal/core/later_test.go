@@ -347,7 +347,7 @@ func TestLatersInFewPages(t *testing.T) {
 // TestPlanOfMarked: a query with conditions asks for marked rows, too, and stays of its class.
 func TestPlanOfMarked(t *testing.T) {
 	account := assert.Must[*core.Account](t)(core.NewAccountFromConnectionString(storagetest.Open(t).ConnectionString, nil))
-	src := &core.Source{Table: account.Table("Index"), Codec: &core.Codec{}, Span: compoundkey.Prefix("a"), Where: []entity.Condition{entity.Eq("Type", "x")},
+	src := &core.Source{Table: account.Table("Index"), Codec: &core.Codec{}, Span: compoundkey.Prefix("a").Span, Where: []entity.Condition{entity.Eq("Type", "x")},
 		Kept: []string{"Age", "Type"}, Marked: rows.Mark, System: []string{rows.Mark}}
 	q := core.NewQuery(src).Partition("p").Where(entity.Or(entity.Gt("Age", int32(5)), entity.Lt("Age", int32(2))))
 	p, err := q.Plan()

@@ -47,7 +47,7 @@ func trace(ctx context.Context, dir string) (calls int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	byEmail := interpartition.NewIndex("email", func(e *employee) compoundkey.Part { calls++; return compoundkey.Fold(e.Email) }, &interpartition.Options[employee]{ByPartition: true})
+	byEmail := interpartition.NewIndex("email", func(e *employee) compoundkey.Folded { calls++; return compoundkey.Folded(e.Email) }, &interpartition.Options[employee]{ByPartition: true})
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return tables.Key{Partition: e.Department, Row: e.ID} },
 	}, byEmail)

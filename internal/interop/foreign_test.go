@@ -51,8 +51,8 @@ type foreignWorld struct {
 	store *patterns.Store
 	table *tables.Table
 	repo  *patterns.Repository[staffMember]
-	email *intrapartition.Index[staffMember]
-	badge *interpartition.Index[staffMember]
+	email *intrapartition.Unique[staffMember, string]
+	badge *interpartition.Unique[staffMember, string]
 }
 
 const foreignRow = "empid_000223"
@@ -72,11 +72,10 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 	}
 	var pattern patterns.Pattern[staffMember]
 	if index == "near" {
-		w.email = intrapartition.NewIndex("email", func(e *staffMember) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
+		w.email = intrapartition.NewUnique("email", func(e *staffMember) string { return e.Email }, nil)
 		pattern = w.email
 	} else {
-		w.badge = interpartition.NewIndex("badge", func(e *staffMember) compoundkey.Part { return compoundkey.String(e.Badge) },
-			&interpartition.Options[staffMember]{Unique: true})
+		w.badge = interpartition.NewUnique("badge", func(e *staffMember) string { return e.Badge }, nil)
 		pattern = w.badge
 	}
 	w.repo = assert.Must[*patterns.Repository[staffMember]](t)(patterns.NewRepository(w.table, schema, pattern))
@@ -111,13 +110,13 @@ func (w *foreignWorld) same(t *testing.T, want staffMember) *staffMember {
 	own := assert.Must[*staffMember](t)(w.repo.Get(ctx, foreignKey))
 	found, n := (*staffMember)(nil), 0
 	if w.email != nil {
-		found = assert.Must[*staffMember](t)(w.email.In(foreignKey.Partition).Get(ctx, compoundkey.String(want.Email)))
-		for range w.email.In(foreignKey.Partition).Range(ctx, compoundkey.All()) {
+		found = assert.Must[*staffMember](t)(w.email.In(foreignKey.Partition).Get(ctx, want.Email))
+		for range w.email.In(foreignKey.Partition).Range(ctx) {
 			n++
 		}
 	} else {
-		found = assert.Must[*staffMember](t)(w.badge.Get(ctx, compoundkey.String(want.Badge)))
-		for range w.badge.Range(ctx, compoundkey.All()) {
+		found = assert.Must[*staffMember](t)(w.badge.Get(ctx, want.Badge))
+		for range w.badge.Range(ctx) {
 			n++
 		}
 	}
@@ -218,7 +217,7 @@ func TestForeignOutside(t *testing.T) {
 			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-5", Salary: 4})
 
 			w.write(t, foreignAction{Index: "outside", Verb: "delete", OwnOnly: true})
-			assert.ErrorIs(t, assert.Err(w.badge.Get(ctx, compoundkey.String("B-5"))), tables.ErrNotFound, "a deleted entity is read")
+			assert.ErrorIs(t, assert.Err(w.badge.Get(ctx, "B-5")), tables.ErrNotFound, "a deleted entity is read")
 			assert.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
 		})
 	}

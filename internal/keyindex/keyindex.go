@@ -1,9 +1,5 @@
 // Package keyindex is the common part of the index packages: the name of an index, the index keys of an entity, its group,
-// and the projection of its copies. The key function computes index keys from an entity's stored properties. It returns
-//
-//   - the zero Part if the entity is not in the index (a sparse index);
-//   - several keys if the entity is in the index more than once; repeated keys count once;
-//   - keys made by compoundkey.Fold for an index that ignores case; look them up with compoundkey.Fold, too.
+// and the projection of its copies.
 package keyindex
 
 import (
@@ -39,23 +35,42 @@ type Groups struct {
 // Any reports whether there are groups, so that a read has to choose one.
 func (g Groups) Any() bool { return g.Of != nil || g.ByPartition }
 
-// New makes an index. key returns one index key or several, and group, if it is not nil, the group; both must be pure.
-func New[T any, K compoundkey.OneOrMany](name string, key func(*T) K, group func(*T) string, byPartition bool) *Index {
-	x := &Index{Name: name, Groups: Groups{ByPartition: byPartition}, of: reflect.TypeFor[T]()}
+// New makes an index. group is nil for an index without groups of its own; group and the functions of keys must be pure.
+func New[T any](name string, keys func(any) []compoundkey.Part, group func(*T) string, byPartition bool) *Index {
+	x := &Index{Name: name, Keys: keys, Groups: Groups{ByPartition: byPartition}, of: reflect.TypeFor[T]()}
 	if group != nil {
 		x.Groups.Of = func(v any) string { return group(v.(*T)) }
 	}
-	switch key := any(key).(type) { // for a nil function, Attach returns an error
-	case func(*T) compoundkey.Part:
-		if key != nil {
-			x.Keys = func(v any) []compoundkey.Part { return []compoundkey.Part{key(v.(*T))} }
-		}
-	case func(*T) []compoundkey.Part:
-		if key != nil {
-			x.Keys = func(v any) []compoundkey.Part { return key(v.(*T)) }
-		}
-	}
 	return x
+}
+
+// One returns Index.Keys for a function that returns one key. For a nil function it returns nil, and Attach an error.
+func One[T any, K compoundkey.Key](key func(*T) K) func(any) []compoundkey.Part {
+	if key == nil {
+		return nil
+	}
+	return func(v any) []compoundkey.Part { return []compoundkey.Part{compoundkey.Of(key(v.(*T)))} }
+}
+
+// Several does what One does, for a function that returns several keys.
+func Several[T any, K compoundkey.Key](keys func(*T) []K) func(any) []compoundkey.Part {
+	if keys == nil {
+		return nil
+	}
+	return func(v any) (parts []compoundkey.Part) {
+		for _, k := range keys(v.(*T)) {
+			parts = append(parts, compoundkey.Of(k))
+		}
+		return parts
+	}
+}
+
+// Within returns the span of the keys that are in all intervals; all keys if there is none.
+func Within[K compoundkey.Key](intervals []compoundkey.Interval[K]) (span compoundkey.Span) {
+	for _, interval := range intervals {
+		span = span.Intersect(interval.Span)
+	}
+	return span
 }
 
 // Attach checks that the repository can have the index, and returns the common part of its Implementation.

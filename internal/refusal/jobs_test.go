@@ -39,7 +39,7 @@ type process struct {
 	store   *patterns.Store
 	docs    *patterns.Repository[doc]
 	text    *largeentities.Property[doc]
-	groups  *indexentities.Index[doc]
+	groups  *indexentities.Index[doc, string]
 	counter *dataseries.Counter[int64]
 	mail    *eventual.Queue
 	people  *patterns.Repository[person]
@@ -80,7 +80,7 @@ func start(s *storagetest.Service) (*process, error) {
 	options := &largeentities.Options{Threshold: 10}
 	p.text = largeentities.NewProperty[doc]("Text", blobstorage.Open(p.store, "docs"), options)
 	video := largeentities.NewStream("Video", func(d *doc) *largeentities.Stream { return &d.Video }, blobstorage.Open(p.store, "docs"), options)
-	p.groups = indexentities.NewInTable("groups", func(d *doc) compoundkey.Part { return compoundkey.String(d.Group) }, p.store.Table("Lists"), nil)
+	p.groups = indexentities.NewInTable("groups", func(d *doc) string { return d.Group }, p.store.Table("Lists"), nil)
 	var next error
 	p.docs, next = patterns.NewRepository(p.store.Table("Docs"), patterns.Schema[doc]{}, p.text, video, p.groups)
 	fail(next)
@@ -216,7 +216,7 @@ func abandon(ctx context.Context, p *process, names ...string) (err error) {
 }
 
 func ids(ctx context.Context, p *process, group string) (rows []string, err error) {
-	for d, err := range p.groups.Find(ctx, compoundkey.String(group), nil) {
+	for d, err := range p.groups.Find(ctx, group, nil) {
 		if err != nil {
 			return nil, err
 		}

@@ -141,7 +141,7 @@ type shop struct {
 	table   *tables.Table
 	orders  *patterns.Repository[order]
 	lines   *patterns.Repository[line]
-	byEmail *interpartition.Index[order]
+	byEmail *interpartition.Unique[order, string]
 	invoice *largeentities.Property[order]
 }
 
@@ -163,8 +163,8 @@ func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bo
 	t.Helper()
 	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "shop", &patterns.StoreOptions{Prefix: prefix}))
 	x := &shop{store: store, table: store.Table(ordersTable)}
-	x.byEmail = interpartition.NewIndex("email", func(o *order) compoundkey.Part { return compoundkey.String(o.Email) },
-		&interpartition.Options[order]{Unique: true, Table: store.Table(emailsTable)})
+	x.byEmail = interpartition.NewUnique("email", func(o *order) string { return o.Email },
+		&interpartition.Options[order]{Table: store.Table(emailsTable)})
 	x.invoice = largeentities.NewStream("Invoice", func(o *order) *largeentities.Stream { return &o.Invoice }, blobstorage.Open(store, invoices), nil)
 	placed := eventual.OnCommit("placed", func(context.Context, eventual.Commit[order]) error { return nil }, nil)
 	x.orders = assert.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *order) tables.Key {

@@ -41,9 +41,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6)) // the id, since names repeat
-	}, nil)
+	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.LastName) }, nil)
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
 		Rows: compoundkey.Starting("empid"),
@@ -58,7 +56,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("Sales by name:")
-	for e, err := range byName.In("Sales").Range(ctx, compoundkey.All()) {
+	for e, err := range byName.In("Sales").Range(ctx) {
 		if err != nil {
 			return err
 		}

@@ -44,11 +44,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
-	}, nil)
-	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true})
+	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.LastName) }, nil)
+	byEmail := interpartition.NewUnique("email", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.Email) }, nil)
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
 		Rows: compoundkey.Starting("empid"),
@@ -63,11 +60,11 @@ func run(ctx context.Context) error {
 	return errors.Join(err, store.Close(ctx)) // Close waits for what the last writes still do in the background
 }
 
-func use(ctx context.Context, store *patterns.Store, employees *patterns.Repository[Employee], byEmail *interpartition.Index[Employee]) error {
+func use(ctx context.Context, store *patterns.Store, employees *patterns.Repository[Employee], byEmail *interpartition.Unique[Employee, compoundkey.Folded]) error {
 	if _, err := store.Rebuild(ctx, nil); err != nil { // steps 2 and 3 stored employees without this index
 		return err
 	}
-	june, err := byEmail.Get(ctx, compoundkey.Fold("June@Contoso.com"))
+	june, err := byEmail.Get(ctx, "June@Contoso.com")
 	if err != nil {
 		return err
 	}

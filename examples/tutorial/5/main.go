@@ -71,11 +71,8 @@ func main() {
 	check(err)
 	store, err := patterns.NewStore(account, "contoso", nil)
 	check(err)
-	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
-	}, nil)
-	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true})
+	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.LastName) }, nil)
+	byEmail := interpartition.NewUnique("email", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.Email) }, nil)
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
 		Rows: compoundkey.Starting("empid"),
@@ -95,7 +92,7 @@ func main() {
 		fmt.Println("employee 223 has", june.Email)
 		for _, email := range []string{"june@contoso.com", "jones@contoso.com"} {
 			before := trace.all.Load()
-			found, err := byEmail.Get(ctx, compoundkey.Fold(email))
+			found, err := byEmail.Get(ctx, compoundkey.Folded(email))
 			id := "nobody"
 			if !errors.Is(err, tables.ErrNotFound) {
 				check(err)

@@ -38,7 +38,7 @@ type Employee struct {
 type service struct {
 	store     *patterns.Store
 	employees *patterns.Repository[Employee]
-	byEmail   *interpartition.Index[Employee]
+	byEmail   *interpartition.Unique[Employee, compoundkey.Folded]
 	metrics   *metric.ManualReader
 }
 
@@ -53,7 +53,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *service) get(w http.ResponseWriter, r *http.Request) error {
-	found, err := s.byEmail.Get(r.Context(), compoundkey.Fold(r.PathValue("email")))
+	found, err := s.byEmail.Get(r.Context(), compoundkey.Folded(r.PathValue("email")))
 	if err != nil {
 		return err
 	}
@@ -103,11 +103,8 @@ func open() *service {
 	check(err)
 	s.store, err = patterns.NewStore(account, "contoso", nil)
 	check(err)
-	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
-	}, nil)
-	s.byEmail = interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true})
+	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.LastName) }, nil)
+	s.byEmail = interpartition.NewUnique("email", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.Email) }, nil)
 	s.employees, err = patterns.NewRepository(s.store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}

@@ -64,7 +64,7 @@ type world struct {
 	photo                *largeentities.Property[person]
 	people, badges, team *aztables.Client
 	photos               *container.Client
-	mail                 *interpartition.Index[person]
+	mail                 *interpartition.Unique[person, compoundkey.Part]
 	model                *check.Model
 	wait                 func(time.Duration)
 }
@@ -89,15 +89,14 @@ func openWorld(s *storagetest.Service, in places) (*world, error) {
 	people, badges, teams := account.Table(in.People), account.Table(in.Badges), account.Table(in.Teams)
 	w := &world{account: account, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: blobstorage.Container(account, in.Photos), wait: s.Wait}
 	w.photo = largeentities.NewProperty[person]("Photo", w.photos, &largeentities.Options{Threshold: 16, Deadline: chaosDeadline})
-	w.mail = interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) }, &interpartition.Options[person]{ByPartition: true, Unique: true})
+	w.mail = interpartition.NewUnique("mail", func(p *person) compoundkey.Part { return text(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 	w.repo, err = patterns.NewRepository(people, patterns.Schema[person]{Key: personKey, Rows: compoundkey.Starting("empid")},
-		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return text(p.Email) }, nil),
-		intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return text(p.Name) }, &intrapartition.Options{Project: []string{"Name", "Email"}}),
+		intrapartition.NewUnique("email", func(p *person) compoundkey.Part { return text(p.Email) }, nil),
+		intrapartition.NewUnique("name", func(p *person) compoundkey.Part { return text(p.Name) }, &intrapartition.Options{Project: []string{"Name", "Email"}}),
 		w.mail,
-		interpartition.NewIndex("badge", func(p *person) compoundkey.Part { return text(p.Badge) }, &interpartition.Options[person]{
+		interpartition.NewUnique("badge", func(p *person) compoundkey.Part { return text(p.Badge) }, &interpartition.Options[person]{
 			Table:   badges,
 			Project: []string{"Name"},
-			Unique:  true,
 		}),
 		indexentities.NewInTable("team", func(p *person) compoundkey.Part { return text(p.Team) }, teams, &indexentities.Options[person]{ByPartition: true}), w.photo)
 	w.model = w.newModel(in.People)

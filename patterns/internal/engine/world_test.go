@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -33,7 +32,7 @@ type card struct {
 type desk struct {
 	store *patterns.Store
 	cards *patterns.Repository[card]
-	index *interpartition.Index[card]
+	index *interpartition.Unique[card, string]
 }
 
 const (
@@ -47,12 +46,12 @@ func openDesk(s *storagetest.Service) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &desk{index: interpartition.NewIndex(deskIndex, func(c *card) compoundkey.Part {
+	d := &desk{index: interpartition.NewUnique(deskIndex, func(c *card) string {
 		if c.Number == "" {
-			return compoundkey.Part{}
+			return ""
 		}
-		return compoundkey.String(c.Number)
-	}, &interpartition.Options[card]{Unique: true})}
+		return c.Number
+	}, nil)}
 	if d.store, err = patterns.NewStore(account, "desk", &patterns.StoreOptions{MaxOpen: 1}); err != nil {
 		return nil, err
 	}
@@ -139,7 +138,7 @@ func finds(number string, always bool) task {
 		if err != nil {
 			return err
 		}
-		found, err := d.index.Get(ctx, compoundkey.String(number))
+		found, err := d.index.Get(ctx, number)
 		if err != nil && !errors.Is(err, tables.ErrNotFound) {
 			return err
 		}
