@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -66,6 +67,7 @@ func TestReplacedWhileFollowed(t *testing.T) {
 				}, storagetest.Always(storagetest.Before("a concurrent writer", func() {
 					_, err := writer.Update(context.Background(), keyOfPictured(v), func(p *pictured) error { p.Picture = append(p.Picture, 2); return nil })
 					assert.Check(t, err)
+					time.Sleep(time.Minute) // until the blob is deleted
 				})))))
 				_, byEmail := openPictured(t, slow)
 				found, err := byEmail.Get(t.Context(), annsEmail)
@@ -75,6 +77,7 @@ func TestReplacedWhileFollowed(t *testing.T) {
 				case err == nil && !bytes.Equal(found.Picture, []byte{1, 2}):
 					t.Errorf("found %v", found.Picture)
 				}
+				time.Sleep(time.Minute) // until all is settled
 			})
 		})
 	}
