@@ -85,7 +85,7 @@ func (t *Type[T]) String() string { return t.tag.String() }
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (t *Type[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	implementation := driver.Implementation{Name: typeName, Binding: &t.repository, Prior: storedTag, Fits: t.fits,
-		Transform: &driver.Transform{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas}}
+		Transform: &driver.Transform{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas, Adds: t.someVersionHas}}
 	if !t.options.ByKey {
 		implementation.Seals = []string{EntityType} // whoever could change it would choose the steps that upgrade the entity
 	}
@@ -143,6 +143,12 @@ func (t *Type[T]) everyVersionHas(property string) bool {
 		return true
 	}
 	return !slices.ContainsFunc(t.options.Steps, func(s Step) bool { return !slices.Contains(s.known, property) })
+}
+
+// someVersionHas reports whether an earlier version, or the library beside the type's fields, can store a property.
+func (t *Type[T]) someVersionHas(property string) bool {
+	return property == EntityType && !t.options.ByKey ||
+		slices.ContainsFunc(t.options.Steps, func(s Step) bool { return s.known == nil || slices.Contains(s.known, property) })
 }
 
 // storedTag returns the stored EntityType, the prior state of an entity.

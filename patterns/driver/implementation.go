@@ -171,6 +171,9 @@ type Transform struct {
 	// Filterable reports whether rows store a property unchanged; nil means every property. A query with a condition
 	// on any other property returns ErrInvalid.
 	Filterable func(property string) bool
+	// Adds reports whether rows can have a property for which T has no field; nil means none. A query may name these properties
+	// and those of T's fields, and no others.
+	Adds func(property string) bool
 	// RefusesMerge is the error of Merge, if some properties cannot be stored without the others; nil if they
 	// can.
 	RefusesMerge error
