@@ -28,11 +28,11 @@ import (
 
 // Employee is the entity, and the body of requests and responses.
 type Employee struct {
-	tables.Meta `json:"-"`
-	Department  string
-	ID          int
-	LastName    string
-	Email       string
+	tables.Meta
+	Department string
+	ID         int
+	LastName   string
+	Email      string
 }
 
 type service struct {
@@ -40,16 +40,6 @@ type service struct {
 	employees *patterns.Repository[Employee]
 	byEmail   *interpartition.Index[Employee]
 	metrics   *metric.ManualReader
-}
-
-// handler is an HTTP handler that may return an error.
-type handler func(http.ResponseWriter, *http.Request) error
-
-func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h(w, r); err != nil {
-		slog.Warn("request failed", "path", r.URL.Path, "error", err) // the caller gets only a safe summary
-		httpapi.WriteError(w, r, err)
-	}
 }
 
 func (s *service) get(w http.ResponseWriter, r *http.Request) error {
@@ -124,10 +114,10 @@ func main() {
 	s := open()
 	check(s.store.Create(ctx))
 	mux := http.NewServeMux()
-	mux.Handle("GET /employees/{email}", handler(s.get))
-	mux.Handle("POST /employees", handler(s.post))
-	mux.Handle("GET /ready", handler(s.ready))
-	mux.Handle("GET /metrics", handler(s.measured))
+	mux.Handle("GET /employees/{email}", httpapi.Handler(s.get))
+	mux.Handle("POST /employees", httpapi.Handler(s.post))
+	mux.Handle("GET /ready", httpapi.Handler(s.ready))
+	mux.Handle("GET /metrics", httpapi.Handler(s.measured))
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(os.Getenv("ADDRESS"), "127.0.0.1:8080"))
 	check(err)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
