@@ -32,7 +32,7 @@ func TestStoreCreatesTheFirstDataKey(t *testing.T) {
 	var registries [processes]*encryption.Registry
 	var people [processes]*patterns.Repository[employee]
 	for i := range processes {
-		store := assert.Must[*patterns.Store](t)(patterns.NewStore(open(t, s), "people", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.Open("people", &patterns.StoreOptions{Account: open(t, s)}))
 		registries[i] = assert.Must[*encryption.Registry](t)(encryption.NewRegistry(store.Table(keys), localKey(t, "local", 1), nil))
 		people[i] = assert.Must[*patterns.Repository[employee]](t)(employeesOf(store.Table(table), registries[i], nil))
 		go func() { failures <- store.Create(t.Context()) }()

@@ -59,7 +59,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(simulatedAccount(), "people", nil)
+	store, err := patterns.Open("people", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func storeOf(t *testing.T) (*patterns.Store, *tables.Table, func() int64) {
 	t.Helper()
 	a, requests := harness.Counted(t)
 	name := harness.NewTable(t, a).Name()
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(a, strings.ToLower(name), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open(strings.ToLower(name), &patterns.StoreOptions{Account: a}))
 	return store, store.Table(name), requests.Load
 }
 

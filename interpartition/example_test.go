@@ -58,7 +58,7 @@ func (s *staff) hire(ctx context.Context) error {
 
 func Example() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "staff", nil)
+	store, err := patterns.Open("staff", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -66,13 +66,14 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
 	if err := s.hire(ctx); err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Close(ctx); err != nil { // waits for what is settled in the background
+	if err := stop(); err != nil { // waits for what is settled in the background
 		log.Fatal(err)
 	}
 	for e, err := range s.byEmail.Range(ctx, compoundkey.Prefix("j")) {
@@ -88,7 +89,7 @@ func Example() {
 // Employees share a name: All finds those who have it. The index holds only whose it is, so that a change which keeps the name costs nothing.
 func ExampleIndex_All() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "names", nil)
+	store, err := patterns.Open("names", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -100,7 +101,8 @@ func ExampleIndex_All() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
 	for _, e := range []*Employee{{Department: "Sales", ID: 223, LastName: "Jones"}, {Department: "Legal", ID: 7, LastName: "Jones"}, {Department: "Sales", ID: 5, LastName: "Otto"}} {
@@ -114,7 +116,7 @@ func ExampleIndex_All() {
 		}
 		fmt.Println(e.LastName, e.Department, e.ID)
 	}
-	if err := store.Close(ctx); err != nil {
+	if err := stop(); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
@@ -125,7 +127,7 @@ func ExampleIndex_All() {
 // With Unique, a key that another employee has refuses the write.
 func ExampleOptions() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "unique", nil)
+	store, err := patterns.Open("unique", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -139,14 +141,15 @@ func ExampleOptions() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(employees.Insert(ctx, &Employee{Department: "Sales", ID: 223, Email: "jonesj@contoso.com"}))
 	err = employees.Insert(ctx, &Employee{Department: "Marketing", ID: 5, Email: "jonesj@contoso.com"})
 	var failed *tables.Error
 	fmt.Println(errors.Is(err, tables.ErrDuplicate), errors.As(err, &failed) && failed.Pattern == "email")
-	if err := store.Close(ctx); err != nil {
+	if err := stop(); err != nil {
 		log.Fatal(err)
 	}
 	// Output:

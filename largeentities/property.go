@@ -52,7 +52,7 @@ func NewStream[T any](name string, field func(*T) *Stream, c *container.Client, 
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (p *Property[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	s, err := p.spillOf(host)
-	return driver.Implementation{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []driver.Container{blobstorage.Resource(p.container)}, Intents: eventual.IntentQueue(nil), Fits: s.fits,
+	return driver.Implementation{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []driver.Container{blobstorage.Resource(p.container)}, Intents: eventual.IntentQueue(nil, nil), Fits: s.fits,
 		Prior: s.prior, Effect: driver.Effect{OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile)},
 		Transform: &driver.Transform{Stage: driver.StageSpill, Store: s.store, Load: s.load, Streams: p.streams,
 			Filterable: func(property string) bool { return property != p.name }},

@@ -149,7 +149,7 @@ func TestProblemsOfOtherRows(t *testing.T) {
 
 // TestOverlapWithPatterns: rows of two patterns of one name could not be told apart.
 func TestOverlapWithPatterns(t *testing.T) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "overlap", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("overlap", &patterns.StoreOptions{Account: harness.Account(t)}))
 	assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(store.Table("Both"), ofKind("order"), byCustomer()))
 	_, err := patterns.NewRepository(store.Table("Both"), ofKind("offer"), byCustomer())
 	if harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(err.Error(), "customer") {
@@ -207,7 +207,7 @@ func TestNamesOfPatterns(t *testing.T) {
 		{"rows and lists", near, nearLists, true, false},
 	} {
 		for second, refused := range map[string]bool{"Company": c.refused, "Another": c.beside} {
-			store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "names", nil))
+			store := assert.Must[*patterns.Store](t)(patterns.Open("names", &patterns.StoreOptions{Account: account}))
 			open := func(table *tables.Table, rows string, pattern opened) error {
 				_, err := patterns.NewRepository(table, patterns.Schema[acmeOrder]{Name: rows, Rows: compoundkey.Starting(rows)}, pattern(store))
 				return err

@@ -186,7 +186,7 @@ type item struct {
 
 // TestOverlappingRepositories: two repositories of a store must not take each other's rows for their own.
 func TestOverlappingRepositories(t *testing.T) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "overlap", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("overlap", &patterns.StoreOptions{Account: harness.Account(t)}))
 	add := func(table string, schema patterns.Schema[acmeOrder]) error {
 		_, err := patterns.NewRepository(store.Table(table), schema)
 		return err
@@ -214,7 +214,7 @@ func TestOverlappingRepositories(t *testing.T) {
 // TestUnmatchedRows: a job says so where the schema fits no row of a table that has rows, and says nothing of an empty table.
 func TestUnmatchedRows(t *testing.T) {
 	ctx := context.Background()
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "unmatched", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("unmatched", &patterns.StoreOptions{Account: harness.Account(t)}))
 	for name, schema := range map[string]patterns.Schema[acmeOrder]{
 		"ByRows":  {Rows: compoundkey.Starting("order")},
 		"ByMine":  {Mine: func(k tables.Key) bool { return k.Row == "none" }},

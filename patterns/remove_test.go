@@ -84,7 +84,7 @@ func TestRemoveUnattached(t *testing.T) {
 				t.Errorf("another run: %+v, %v", report, err)
 			}
 			assert.Check(t, harness.Clean(ctx, repo.Verify, nil))
-			next := assert.Must[*patterns.Store](t)(patterns.NewStore(w.store.Account(), "again"+strings.ToLower(strings.ReplaceAll(name, " ", "")), nil))
+			next := assert.Must[*patterns.Store](t)(patterns.Open("again"+strings.ToLower(strings.ReplaceAll(name, " ", "")), &patterns.StoreOptions{Account: w.store.Account()}))
 			again := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(next.Table(w.repo.Table().Name()), personSchema(), c.pattern(next), nameIndex()))
 			assert.Check(t, next.Create(ctx))
 			if report, err := again.Rebuild(ctx, nil); err != nil || report.Written != n {

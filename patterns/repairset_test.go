@@ -34,7 +34,7 @@ func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns
 	requests := new(atomic.Int64)
 	a := harness.AccountWith(t, harness.Watching(harness.PerAttempt(func(r *http.Request) { w.before(requests.Add(1), r) })))
 	name := storagetest.Open(t).TableName(t)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(a, "jobs"+strings.ToLower(name[max(0, len(name)-20):]), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("jobs"+strings.ToLower(name[max(0, len(name)-20):]), &patterns.StoreOptions{Account: a}))
 	table := store.Table(name)
 	w.store, w.requests = store, requests.Load
 	w.bare = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
@@ -49,7 +49,7 @@ func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns
 			}
 		}
 	}, nil)
-	assert.Check(t, err, store.Close(t.Context()))
+	assert.Check(t, err, harness.Settle(t.Context(), store))
 	return w
 }
 

@@ -21,7 +21,7 @@ func TestRepairWaits(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		ctx, counted, kinds := t.Context(), *s, &storagetest.RequestCounter{}
 		counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, kinds)
-		store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &counted)}))
 		index := interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Unique: true})
 		repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), index))
 		assert.Check(t, store.Create(ctx))
@@ -82,6 +82,6 @@ func TestRepairWaits(t *testing.T) {
 		if report.Findings+report.Marked+report.Candidates != 0 || kinds.Count() != kinds.Kinds()[storagetest.QueryEntities] {
 			t.Errorf("another Repair: %v, %v", report, kinds.Kinds())
 		}
-		assert.Check(t, store.Close(ctx))
+		assert.Check(t, harness.Settle(ctx, store))
 	})
 }

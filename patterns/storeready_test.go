@@ -32,7 +32,7 @@ func TestReady(t *testing.T) {
 	var requests storagetest.RequestCounter
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), &requests)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: s.TableName(t)[max(0, len(s.TableName(t))-20):]}))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &counted), Prefix: s.TableName(t)[max(0, len(s.TableName(t))-20):]}))
 	container := blobstorage.Open(store, "photos").URL()
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
 	letters := assert.Must[interface{ Name() string }](t)(eventual.OpenQueue(store, "letters", nil))
@@ -81,7 +81,7 @@ func TestReadyDenied(t *testing.T) {
 		"a role does not help a key":                               assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, "contoso", "c29tZSBrZXk=", options)),
 		"a role does not help a signature":                         assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(endpoints, "sv=2019-02-02&sig=x", options)),
 	} {
-		store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: account}))
 		store.Table("Persons")
 		err := store.Ready(t.Context())
 		if !errors.Is(err, tables.ErrDenied) || !strings.Contains(err.Error(), "table Persons cannot be read; ") || !strings.Contains(err.Error(), want) {
@@ -100,7 +100,7 @@ func (readyToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.
 // twoTeams is a store with two repositories whose index has lost a row each.
 func twoTeams(t *testing.T) *patterns.Store {
 	t.Helper()
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, storagetest.Simulator(t, nil))}))
 	for _, name := range []string{"Second", "First"} {
 		byEmail := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 		repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table(name), personSchema(), byEmail))
@@ -118,7 +118,7 @@ func twoTeams(t *testing.T) *patterns.Store {
 
 // TestStoreJobsOfOneName: of two repositories of one name, each token continues in the one whose it is.
 func TestStoreJobsOfOneName(t *testing.T) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, storagetest.Simulator(t, nil))}))
 	type guest struct {
 		tables.Meta
 		PartitionKey, RowKey string
@@ -220,22 +220,15 @@ func TestStoreJobs(t *testing.T) {
 	}
 }
 
-// TestStoreCheckReady: Run says what is missing, and handles nothing.
-func TestStoreCheckReady(t *testing.T) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", &patterns.StoreOptions{CheckReady: true}))
+// TestStoreProvisioned: Start says what is missing, and creates nothing.
+func TestStoreProvisioned(t *testing.T) {
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, storagetest.Simulator(t, nil)), Provisioned: true}))
 	personsIn(t, store)
-	err := eventual.Run(t.Context(), store, nil)
-	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "Emails") {
-		t.Errorf("Run returned %v", err)
+	if _, err := store.Start(t.Context()); !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "Emails") {
+		t.Errorf("Start returned %v", err)
 	}
 	assert.Check(t, store.Create(t.Context()))
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- eventual.Run(ctx, store, nil) }()
-	stop()
-	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	assert.Check(t, assert.Must[func() error](t)(store.Start(t.Context()))())
 }
 
 // TestStoreContainerName: a container whose name cannot be is refused without a request.
@@ -244,7 +237,7 @@ func TestStoreContainerName(t *testing.T) {
 	var requests storagetest.RequestCounter
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, &requests)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &counted)}))
 	blobstorage.Open(store, "my_photos")
 	err := store.Create(t.Context())
 	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"my_photos"`) || requests.Count() != 0 {
@@ -278,7 +271,7 @@ func ExampleStore_Ready() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.Open("contoso", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -297,7 +290,7 @@ func ExampleStore_Ready() {
 func TestResourcesHoldNoSignature(t *testing.T) {
 	const signature = "c2VjcmV0"
 	account := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: "https://contoso.table.core.windows.net", Blob: "https://contoso.blob.core.windows.net"}, "sv=2024-11-04&sp=r&sig="+signature, nil))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: account}))
 	if url := blobstorage.Open(store, "photos").URL(); !strings.Contains(url, signature) {
 		t.Fatalf("%s has no signature", url)
 	}

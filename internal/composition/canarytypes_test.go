@@ -89,8 +89,8 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	t.Cleanup(func() { assert.Check(t, writer.Close(context.WithoutCancel(ctx))) })
 	largeOptions := largeentities.Options{Account: account, Sealer: stream}
 	codec := assert.Must[*tables.Codec[item]](t)(tables.NewCodec[item]())
-	storeOptions := patterns.StoreOptions{Intents: eventual.IntentQueue(&queueOptions)}
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
+	storeOptions := patterns.StoreOptions{Account: account, Intents: eventual.IntentQueue(&queueOptions, nil)}
+	store := assert.Must[*patterns.Store](t)(patterns.Open("canary", &storeOptions))
 	values := []any{account, store, storeOptions, storeOptions.Intents, blobstorage.Resource(d.photos), sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
 		patterns.Schema[item]{Key: plainKey}, codec, (*core.Codec)(codec), (*core.Table)(d.table), core.Source{Table: (*core.Table)(d.table)}, *core.StateOf(&read.Meta), &read.Meta, explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -81,7 +82,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		partitions = 100
 	}
 	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(a, s.QueueName(t), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open(s.QueueName(t), &patterns.StoreOptions{Account: a}))
 	table := store.Table(s.TableName(t))
 	assert.Check(t, table.CreateIfMissing(ctx))
 	program := func(verb string) {
@@ -106,7 +107,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 	assert.Check(t, store.Create(ctx))
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(ctx)
-		assert.Check(t, store.Close(ctx), table.Drop(ctx))
+		assert.Check(t, harness.Settle(ctx, store), table.Drop(ctx))
 	})
 
 	read, bad := countOrders(ctx, t, orders)

@@ -38,7 +38,7 @@ type Implementation struct {
 	Tables     []*tables.Table
 	Containers []Container
 	// Intents is the queue of a pattern with OutsideKeys, unless StoreOptions.Intents names it: set it to
-	// eventual.IntentQueue(nil). Without it, a program links no client of queues.
+	// eventual.IntentQueue(nil, nil). Without it, a program links no client of queues.
 	Intents IntentQueue
 	// Fits returns an error if the pattern cannot be combined with other patterns of the repository. It is
 	// called once, after all patterns have attached; all includes this pattern.

@@ -91,7 +91,7 @@ func open() *service {
 	check(err)
 	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{Credential: credential, MeterProvider: metric.NewMeterProvider(metric.WithReader(s.metrics))})
 	check(err)
-	s.store, err = patterns.NewStore(account, "contoso", nil)
+	s.store, err = patterns.Open("contoso", &patterns.StoreOptions{Account: account})
 	check(err)
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
@@ -110,9 +110,10 @@ func open() *service {
 
 func main() {
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil))) // the library logs to slog.Default
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	s := open()
-	check(s.store.Create(ctx))
+	stop, err := s.store.Start(ctx)
+	check(err)
 	mux := http.NewServeMux()
 	mux.Handle("GET /employees/{email}", httpapi.Handler(s.get))
 	mux.Handle("POST /employees", httpapi.Handler(s.post))
@@ -124,17 +125,16 @@ func main() {
 	slog.Info("serving", "address", listener.Addr().String())
 
 	served := make(chan error, 1)
-	go func() { defer stop(); served <- server.Serve(listener) }()
+	go func() { defer end(); served <- server.Serve(listener) }()
 	<-ctx.Done() // at SIGTERM, or when the server ends by itself
 
-	// Requests under way may end; then Close waits for what the last writes still do in the background.
+	// Requests under way may end; then stop waits for what the last writes still do in the background.
 	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	err = server.Shutdown(ending)
-	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, end)
+	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
 	}
-	err = errors.Join(err, s.store.Close(ending))
 	cancel()
-	check(err)
+	check(errors.Join(err, stop()))
 	slog.Info("stopped")
 }
