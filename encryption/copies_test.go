@@ -62,17 +62,14 @@ type lookups struct {
 	near, nearLean *intrapartition.Index[employee]
 	far, farLean   *interpartition.Index[employee]
 	list           *indexentities.Index[employee]
-	beacon         encryption.Beacon
+	beacon         *encryption.Beacon
 	repo           *patterns.Repository[employee]
 }
 
 func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *lookups {
 	t.Helper()
 	x := &lookups{}
-	if err := w.registry.CreateBeacon(t.Context(), "number"); !errors.Is(err, tables.ErrExists) {
-		assert.Check(t, err)
-	}
-	x.beacon = assert.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	x.beacon = assert.Must[*encryption.Beacon](t)(fetchBeacon(t.Context(), w.registry, "number", 0))
 	key := func(e *employee) compoundkey.Part { return x.beacon.Part(tables.String(e.Number)) }
 	x.near, x.nearLean = intrapartition.NewIndex("near", key, nil), intrapartition.NewIndex("nearlean", key, &intrapartition.Options{Project: []string{"Salary"}})
 	x.far, x.farLean = interpartition.NewIndex("far", key, &interpartition.Options[employee]{ByPartition: true, Unique: true}), interpartition.NewIndex("farlean", key, &interpartition.Options[employee]{ByPartition: true, Unique: true, Project: []string{"Salary"}})
