@@ -186,7 +186,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	r := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, encryption.New[employee]("encryption", w.registry, nil), lean))
-	assert.Must[tables.Report](t)(r.Rebuild(ctx, nil))
+	assert.Must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
 	requests := func(when string, want int) {
 		t.Helper()
 		counter.Reset()

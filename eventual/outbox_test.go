@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -196,7 +197,7 @@ func verbs(t *testing.T, x *commits, store *patterns.Store, repo *patterns.Repos
 	bulk(tables.BulkUpsert, saleOf("b", 5), saleOf("e", 6))
 	wants("a bulk upsert", "b 5", "e 6")
 
-	for _, job := range []func(context.Context, *patterns.JobOptions) (tables.Report, error){repo.Rebuild, repo.Repair, repo.Verify} {
+	for _, job := range []harness.RepositoryJob[tally.Report]{harness.Tallied(repo.Rebuild), harness.Tallied(repo.Repair), harness.Tallied(repo.Verify)} {
 		if report, err := job(ctx, nil); err != nil || report.Failed > 0 {
 			t.Errorf("%+v, %v", report, err)
 		}

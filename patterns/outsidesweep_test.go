@@ -54,7 +54,7 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 		Unique:  true,
 	})
 	c.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), c.queue), personSchema(), c.index,
-		&sealed{property: "Salary", key: w.key}, intrapartition.NewIndex("email", key, nil), halved{}, c.spill, &tally{})
+		&sealed{property: "Salary", key: w.key}, intrapartition.NewIndex("email", key, nil), halved{}, c.spill, &headcount{})
 	return c, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -60,7 +61,7 @@ func TestOwnRows(t *testing.T) {
 	r := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer))
 	before := others(t, table)
 
-	report := assert.Must[tables.Report](t)(r.Rebuild(ctx, nil))
+	report := assert.Must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
 	if report.Read != 2 || report.Failed != 0 {
 		t.Errorf("Rebuild: %+v", report)
 	}
@@ -98,7 +99,7 @@ func TestOwnRows(t *testing.T) {
 	if changed.Rest["Extra"] != tables.String("kept") {
 		t.Errorf("%+v", changed)
 	}
-	if v := assert.Must[tables.Report](t)(r.Verify(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error { return fmt.Errorf("%+v", f) }})); v.Read != 2 {
+	if v := assert.Must[patterns.VerifyReport](t)(r.Verify(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error { return fmt.Errorf("%+v", f) }})); v.Read != 2 {
 		t.Errorf("Verify: %+v", v)
 	}
 	if after := others(t, table); !slices.Equal(after, before) {
@@ -226,8 +227,8 @@ func TestUnmatchedRows(t *testing.T) {
 		assert.Check(t, table.CreateIfMissing(ctx))
 		told := func(want string) {
 			t.Helper()
-			for op, run := range map[string]func(context.Context, *patterns.JobOptions) (tables.Report, error){"Verify": r.Verify, "Rebuild": r.Rebuild} {
-				report := assert.Must[tables.Report](t)(run(ctx, nil))
+			for op, run := range map[string]harness.RepositoryJob[tally.Report]{"Verify": harness.Tallied(r.Verify), "Rebuild": harness.Tallied(r.Rebuild)} {
+				report := assert.Must[tally.Report](t)(run(ctx, nil))
 				if report.Unmatched != want || strings.Contains(report.String(), "no row of the table") != (want != "") {
 					t.Errorf("%s of %s: %s", op, name, report)
 				}
@@ -247,7 +248,7 @@ func TestUnmatchedRows(t *testing.T) {
 			told("")
 		}
 	}
-	report := assert.Must[tables.Report](t)(store.Verify(ctx, nil))
+	report := assert.Must[patterns.VerifyReport](t)(store.Verify(ctx, nil))
 	if strings.Count(report.Unmatched, "ByRows")+strings.Count(report.Unmatched, "ByMine") != 2 || strings.Contains(report.Unmatched, "ByWhere") {
 		t.Errorf("all: %+v", report)
 	}

@@ -76,7 +76,7 @@ func (w *lateIndex) fill(t *testing.T, n int) {
 }
 
 // rebuild returns the report of a Rebuild, and its requests for each 1,000 entities.
-func (w *lateIndex) rebuild(t *testing.T, options *patterns.JobOptions) (tables.Report, float64) {
+func (w *lateIndex) rebuild(t *testing.T, options *patterns.JobOptions) (patterns.RebuildReport, float64) {
 	t.Helper()
 	w.requests.Reset()
 	report, err := w.repo.Rebuild(t.Context(), options)
@@ -214,7 +214,7 @@ func TestRebuildResumesCopies(t *testing.T) {
 				options.SmallRuns(50, 60)
 				ctx, cancel := context.WithCancel(t.Context())
 				told, token := 0, ""
-				options.Progress = func(r tables.Report) {
+				options.Progress = func(r tables.Progress) {
 					if told++; told == stop && r.Resume != "" {
 						token = r.Resume
 						cancel()

@@ -78,7 +78,7 @@ func TestRepairWaits(t *testing.T) {
 		}
 		right("after Repair", 0)
 		kinds.Reset()
-		report := assert.Must[tables.Report](t)(repo.Repair(ctx, &patterns.JobOptions{Lag: 1}))
+		report := assert.Must[patterns.RepairReport](t)(repo.Repair(ctx, &patterns.JobOptions{Lag: 1}))
 		if report.Findings+report.Marked+report.Candidates != 0 || kinds.Count() != kinds.Kinds()[storagetest.QueryEntities] {
 			t.Errorf("another Repair: %v, %v", report, kinds.Kinds())
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/stores"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/background"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/eachof"
@@ -366,35 +367,35 @@ func knowAll(r *engine.Engine) {
 // Resume continues an earlier run of the same store. It returns ErrWiring if JobOptions.Partitions, Patterns or
 // Rows is set, since their values concern one repository. It skips repositories on a RunTimeTable.
 // Report.Estimate and ETA are 0.
-func (s *Store) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return s.runAll(ctx, jobs.Verify, options)
+func (s *Store) Verify(ctx context.Context, options *JobOptions) (VerifyReport, error) {
+	return tally.Of[VerifyReport](s.runAll(ctx, jobs.Verify, options))
 }
 
 // Repair runs Repository.Repair for all repositories of the store; see Verify.
-func (s *Store) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return s.runAll(ctx, jobs.Repair, options)
+func (s *Store) Repair(ctx context.Context, options *JobOptions) (RepairReport, error) {
+	return tally.Of[RepairReport](s.runAll(ctx, jobs.Repair, options))
 }
 
 // Rebuild runs Repository.Rebuild for all repositories of the store; see Verify.
-func (s *Store) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return s.runAll(ctx, jobs.Rebuild, options)
+func (s *Store) Rebuild(ctx context.Context, options *JobOptions) (RebuildReport, error) {
+	return tally.Of[RebuildReport](s.runAll(ctx, jobs.Rebuild, options))
 }
 
 // runAll runs a job on the store's repositories in the order of their names.
-func (s *Store) runAll(ctx context.Context, op string, options *JobOptions) (tables.Report, error) {
+func (s *Store) runAll(ctx context.Context, op string, options *JobOptions) (tally.Report, error) {
 	o := JobOptions{}
 	if options != nil {
 		o = *options
 	}
 	if o.Partitions != nil || o.Patterns != nil || o.Rows != 0 {
-		return tables.Report{}, errs.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
+		return tally.Report{}, errs.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
 	}
 	all := s.root().enginesByName()
 	job := eachof.Job{Op: op, Names: slices.Sorted(maps.Keys(all)), Resume: o.Resume, Progress: o.Progress}
-	job.Run = func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error) {
+	job.Run = func(ctx context.Context, repository int, resume string, progress func(tables.Progress)) (tally.Report, error) {
 		here := o
 		here.Resume, here.Progress = resume, progress
-		return run(ctx, all[job.Names[repository]], op, &here)
+		return jobs.Run(ctx, all[job.Names[repository]], op, here.options())
 	}
 	return job.All(ctx)
 }

@@ -135,8 +135,8 @@ func TestStoreJobsOfOneName(t *testing.T) {
 	var tokens []string
 	o := fixed()
 	o.SmallPages(2)
-	o.Progress = func(r tables.Report) { tokens = append(tokens, r.Resume) }
-	all := assert.Must[tables.Report](t)(store.Verify(t.Context(), &o))
+	o.Progress = func(r tables.Progress) { tokens = append(tokens, r.Resume) }
+	all := assert.Must[patterns.VerifyReport](t)(store.Verify(t.Context(), &o))
 	if all.Read != 12 || len(tokens) < 6 {
 		t.Fatalf("%+v after %d tokens", all, len(tokens))
 	}
@@ -159,7 +159,7 @@ func TestStoreJobs(t *testing.T) {
 		o.Found = func(f patterns.Finding) error { found = append(found, f.Table+" "+f.Location); return nil }
 		return &o
 	}
-	report := assert.Must[tables.Report](t)(store.Verify(t.Context(), options()))
+	report := assert.Must[patterns.VerifyReport](t)(store.Verify(t.Context(), options()))
 	if want := []string{"First email_p1", "Second email_p1"}; !slices.Equal(found, want) || report.Read != 8 || report.Findings != 2 || report.Resume != "" {
 		t.Fatalf("%q, %+v", found, report)
 	}
@@ -170,13 +170,13 @@ func TestStoreJobs(t *testing.T) {
 	}
 	var checkpoints []checkpoint
 	o := options()
-	o.Progress = func(r tables.Report) { checkpoints = append(checkpoints, checkpoint{r.Resume, slices.Clone(found)}) }
-	assert.Must[tables.Report](t)(store.Verify(t.Context(), o))
+	o.Progress = func(r tables.Progress) { checkpoints = append(checkpoints, checkpoint{r.Resume, slices.Clone(found)}) }
+	assert.Must[patterns.VerifyReport](t)(store.Verify(t.Context(), o))
 	behind := 0
 	for _, c := range checkpoints {
 		o := options()
 		o.Resume = c.token
-		again := assert.Must[tables.Report](t)(store.Verify(t.Context(), o))
+		again := assert.Must[patterns.VerifyReport](t)(store.Verify(t.Context(), o))
 		if !slices.Contains(found, "First email_p1") {
 			behind++
 		}
@@ -209,9 +209,9 @@ func TestStoreJobs(t *testing.T) {
 	}
 	o = options()
 	o.Resume = broken.Resume
-	assert.Must[tables.Report](t)(store.Repair(t.Context(), o))
+	assert.Must[patterns.RepairReport](t)(store.Repair(t.Context(), o))
 	assert.Check(t, harness.Clean(t.Context(), store.Verify, options()))
-	if report := assert.Must[tables.Report](t)(store.Rebuild(t.Context(), nil)); report.Unchanged != 8 || report.Written != 0 {
+	if report := assert.Must[patterns.RebuildReport](t)(store.Rebuild(t.Context(), nil)); report.Unchanged != 8 || report.Written != 0 {
 		t.Errorf("%+v", report)
 	}
 	for _, bad := range []*patterns.JobOptions{{Partitions: []string{"red"}}, {Patterns: []string{"email"}}, {Rows: 5}, {Resume: "?"}, {Resume: "e30"}} {

@@ -104,7 +104,7 @@ func (w *spikeWorld) open(s *storagetest.Service) (*spikeProcess, error) {
 		spill:   &spilled{property: "Photo", over: 100, blobs: blobstorage.Container(account, w.container)},
 	}
 	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), p.intents), personSchema(),
-		&sealed{property: "Salary", key: w.key}, p.email, halved{}, p.spill, &tally{})
+		&sealed{property: "Salary", key: w.key}, p.email, halved{}, p.spill, &headcount{})
 	return p, err
 }
 

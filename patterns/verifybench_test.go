@@ -120,7 +120,7 @@ func growth(t testing.TB, d *desk, readers int) int64 {
 	before, most, calls := heap(), int64(0), 0
 	o := fixed()
 	o.Concurrency = readers
-	o.Progress = func(tables.Report) {
+	o.Progress = func(tables.Progress) {
 		if calls++; calls%20 == 1 {
 			most = max(most, heap()-before)
 		}
@@ -138,9 +138,9 @@ func TestVerifyIsFlat(t *testing.T) {
 	var grown []int64
 	for _, n := range sizes {
 		d := crowd(t, n, 50)
-		var last tables.Report
+		var last tables.Progress
 		o := fixed()
-		o.Progress = func(p tables.Report) { last = p }
+		o.Progress = func(p tables.Progress) { last = p }
 		// Wherever a sum is looked at, something is wrong.
 		for i := 0; i < n; i += 40 {
 			deleteRaw(t, d.table, emailRow(colleague(i, 50)))

@@ -142,7 +142,7 @@ type ParallelOptions[T any] struct {
 	Unordered bool
 	// Progress is called after the caller has taken the last entity of a page, with Read, Failed, Elapsed and Resume.
 	// It is not called with Order, by GetMany, or on Azure Cosmos DB.
-	Progress func(Report)
+	Progress func(Progress)
 	// Resume continues an earlier read with the same query and partitions: give Report.Resume of its last Progress.
 	// Entities that were yielded after that Progress are yielded again. The token has at most three keys for each page
 	// in memory, whatever the size of the table.

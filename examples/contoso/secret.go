@@ -145,7 +145,7 @@ func salaries(s *scene) func(context.Context) {
 		rotated := must(encryption.NewRegistry(keys, after, nil)) // without the old wrapping key
 		must(rotated.CreateDataKey(ctx))
 		people, _, _ = openConfidentials(ctx, s.account.Table(table.Name()), rotated) // in another program
-		var done tables.Report
+		var done patterns.RewriteReport
 		s.write("a new data key, and all encrypted again", "", func() {
 			done = must(encryption.Reencrypt(ctx, people, nil))
 		}).says("%s of %s", grouped(int(done.Written)), counted(int(done.Read), "employee"))

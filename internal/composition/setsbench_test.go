@@ -86,7 +86,7 @@ func benchRebuild(b *testing.B, n int) {
 	filled := func(a *tables.Account, name string) *tables.Table {
 		table := fresh(b, a, name)
 		bare := assert.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema))
-		assert.Must[tables.Report](b)(bare.BulkNonAtomic(ctx, benchClerks(n, 1), nil))
+		assert.Must[tables.BulkReport](b)(bare.BulkNonAtomic(ctx, benchClerks(n, 1), nil))
 		return table
 	}
 	rebuild := func(table *tables.Table) {

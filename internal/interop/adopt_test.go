@@ -115,7 +115,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		t.Errorf("%d orders are read, %d do not fit", read, bad)
 	}
 	type done struct {
-		report tables.Report
+		report patterns.RebuildReport
 		err    error
 	}
 	rebuilt := make(chan done, 1)
@@ -138,7 +138,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		found[f.Kind.String()+" "+f.Pattern]++
 		return nil
 	}
-	repaired := assert.Must[tables.Report](t)(orders.Repair(ctx, options))
+	repaired := assert.Must[patterns.RepairReport](t)(orders.Repair(ctx, options))
 	t.Logf("Repair: %s, %v", repaired, found)
 
 	// What is left are the bad rows: a total that is a text, half of a surrogate pair, and an email that two orders have.
@@ -147,7 +147,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		left[cmp.Or(f.Entity.Row, f.Location)] = true
 		return nil
 	}
-	verified := assert.Must[tables.Report](t)(orders.Verify(ctx, options))
+	verified := assert.Must[patterns.VerifyReport](t)(orders.Verify(ctx, options))
 	t.Logf("Verify: %s, left %v", verified, left)
 	for row := range left {
 		assert.Contains(t, "O-2024-000007 O-2024-000009 O-2024-000010 O-2024-000011", row)

@@ -90,7 +90,7 @@ func TestPanicEndsSpans(t *testing.T) {
 	rows := account.Table(table).Entities()
 	work := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, queue, nil))
 	assert.Check(t, store.Create(ctx), work.Create(ctx), before.Insert(ctx, &labelled{ID: 1}), before.Insert(ctx, &labelled{ID: 2}))
-	panics := &patterns.JobOptions{Progress: func(tables.Report) { panic("by order") }}
+	panics := &patterns.JobOptions{Progress: func(tables.Progress) { panic("by order") }}
 	sequence := func() iter.Seq2[*labelled, error] { return func(func(*labelled, error) bool) { panic("by order") } }
 	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(work, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }}, nil))
 	for _, c := range []struct {
