@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -43,7 +44,7 @@ const (
 //
 // Requests, without those for Options.Blobs: 1 for each 1,000 rows; if the vault is a container, 4 for each chunk of about Options.ChunkBytes, and
 // 5 more.
-func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, options *Options) (_ tables.Report, err error) {
+func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, options *Options) (_ BackupReport, err error) {
 	o, err := options.checked(opBackup)
 	if err == nil {
 		err = usable(opBackup, true, all...)
@@ -52,10 +53,10 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 		err = checkName(opBackup, "the backup", name)
 	}
 	if err != nil {
-		return tables.Report{}, err
+		return BackupReport{}, err
 	}
 	if len(all) == 0 {
-		return tables.Report{}, errs.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
+		return BackupReport{}, errs.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
 	}
 	signals := (*core.Account)(all[0].Account()).Telemetry()
 	ctx, operation := signals.Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
@@ -64,7 +65,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	var sources, sets []string // each with the address of its account
 	for i, t := range all {
 		if b.has(t.Name()) {
-			return tables.Report{}, errs.Wiringf(opBackup, t.Name(), "table %d has the same name as another table of this backup; put it into a backup of its own", i+1)
+			return BackupReport{}, errs.Wiringf(opBackup, t.Name(), "table %d has the same name as another table of this backup; put it into a backup of its own", i+1)
 		}
 		b.journal.Tables = append(b.journal.Tables, t.Name())
 		sources = append(sources, nameOf(t))
@@ -76,7 +77,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	}
 	b.run = newRun(signals, opBackup, o, "%q %q %q %s", sources, sets, name, o.Base)
 	err = b.all(pace.With(ctx, o.RowsPerSecond))
-	return b.end(err == nil).Report, err
+	return tally.Of[BackupReport](b.end(err == nil), err)
 }
 
 type backing struct {
@@ -189,7 +190,7 @@ func (b *backing) table(ctx context.Context, index int) error {
 		if failed = b.leaveOut(ctx, p.Content.left...); failed != nil {
 			break
 		}
-		b.count(func(r *Result) { r.Read += int64(len(p.Content.lines)) })
+		b.count(func(r *counts) { r.Read += int64(len(p.Content.lines)) })
 		a.add(p.At, b.vault.codecs.pack(p.Content))
 	}
 	if failed == nil {
@@ -287,7 +288,7 @@ func (b *backing) put(ctx context.Context, e entry, lines *chunk) (err error) {
 			return err
 		}
 	}
-	return b.record(ctx, journaled{entry: &e}, func(r *Result) {
+	return b.record(ctx, journaled{entry: &e}, func(r *counts) {
 		b.entries = append(b.entries, e)
 		r.Written += e.Rows
 	})
@@ -320,7 +321,7 @@ func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool
 	for _, k := range p.packs {
 		e.Times = e.Times.with(k.times)
 	}
-	return true, b.record(ctx, journaled{entry: &e}, func(r *Result) {
+	return true, b.record(ctx, journaled{entry: &e}, func(r *counts) {
 		b.entries = append(b.entries, e)
 		r.Unchanged += e.Rows
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -64,8 +65,10 @@ func TestBackup(t *testing.T) {
 	}
 	assert.ErrorIs(assert.Fatal(t), assert.Err(v.Backup(t.Context(), "Monday-1", all, nil)), tables.ErrExists)
 	to, other := newTable(t, account), newTable(t, account)
-	result, err := v.Restore(t.Context(), "Monday-1", []backup.Target{{Name: first.Name(), To: to}, {Name: strings.ToLower(empty.Name()), To: other}}, nil)
-	if err != nil || result.Written != n || result.Estimate != n {
+	var last tables.Progress
+	result, err := v.Restore(t.Context(), "Monday-1", []backup.Target{{Name: first.Name(), To: to}, {Name: strings.ToLower(empty.Name()), To: other}},
+		&backup.Options{Progress: func(p tables.Progress) { last = p }})
+	if err != nil || result.Written != n || last.Estimate != n {
 		t.Fatal(result, err)
 	}
 	wantSame(t, first, to, n)
@@ -127,9 +130,9 @@ func TestBase(t *testing.T) {
 var errStop = errors.New("stop")
 
 // stopping cancels a job after some calls of Progress.
-func stopping(ctx context.Context, after int) (context.Context, func(tables.Report)) {
+func stopping(ctx context.Context, after int) (context.Context, func(tables.Progress)) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return ctx, func(tables.Report) {
+	return ctx, func(tables.Progress) {
 		if after--; after <= 0 {
 			cancel(errStop)
 		}
@@ -144,7 +147,7 @@ func TestResume(t *testing.T) {
 	fill(t, table, n)
 	v := opened(t)
 	all := []*tables.Table{table}
-	repeat := func(name string, job func(ctx context.Context, o *backup.Options) (tables.Report, error)) {
+	repeat := func(name string, job func(ctx context.Context, o *backup.Options) (tally.Report, error)) {
 		t.Helper()
 		token, read, runs := "", int64(0), 0
 		for {
@@ -166,27 +169,25 @@ func TestResume(t *testing.T) {
 			token = report.Resume // "" if nothing is done without a gap
 		}
 	}
-	repeat("Backup", func(ctx context.Context, o *backup.Options) (tables.Report, error) {
+	repeat("Backup", func(ctx context.Context, o *backup.Options) (tally.Report, error) {
 		o.ChunkBytes = 32 << 10
-		return v.Backup(ctx, "all", all, o)
+		return tally.Of[tally.Report](v.Backup(ctx, "all", all, o))
 	})
 	if report, err := v.Verify(t.Context(), "all", nil); err != nil || report.Read != n {
 		t.Fatal(report, err)
 	}
 	restored, copied := newTable(t, account), newTable(t, account)
-	repeat("Restore", func(ctx context.Context, o *backup.Options) (tables.Report, error) {
-		result, err := v.Restore(ctx, "all", []backup.Target{{Name: table.Name(), To: restored}}, o)
-		return result.Report, err
+	repeat("Restore", func(ctx context.Context, o *backup.Options) (tally.Report, error) {
+		return tally.Of[tally.Report](v.Restore(ctx, "all", []backup.Target{{Name: table.Name(), To: restored}}, o))
 	})
-	repeat("Copy", func(ctx context.Context, o *backup.Options) (tables.Report, error) {
-		result, err := backup.Copy(ctx, table, copied, o)
-		return result.Report, err
+	repeat("Copy", func(ctx context.Context, o *backup.Options) (tally.Report, error) {
+		return tally.Of[tally.Report](backup.Copy(ctx, table, copied, o))
 	})
-	repeat("Compare", func(ctx context.Context, o *backup.Options) (tables.Report, error) {
-		return backup.Compare(ctx, table, restored, o)
+	repeat("Compare", func(ctx context.Context, o *backup.Options) (tally.Report, error) {
+		return tally.Of[tally.Report](backup.Compare(ctx, table, restored, o))
 	})
-	repeat("Vault.Compare", func(ctx context.Context, o *backup.Options) (tables.Report, error) {
-		return v.Compare(ctx, "all", table.Name(), copied, o)
+	repeat("Vault.Compare", func(ctx context.Context, o *backup.Options) (tally.Report, error) {
+		return tally.Of[tally.Report](v.Compare(ctx, "all", table.Name(), copied, o))
 	})
 	wantSame(t, table, restored, n)
 	wantSame(t, table, copied, n)

@@ -330,7 +330,7 @@ func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) er
 			return x.vault.failed(x.op, s.Name, ofBlob(err))
 		}
 	}
-	x.count(func(r *Result) { r.Blobs++ })
+	x.count(func(r *counts) { r.Blobs++ })
 	return nil
 }
 

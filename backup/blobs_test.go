@@ -36,7 +36,7 @@ func keyOfPictured(name string) tables.Key { return tables.Key{Partition: "Sales
 // openPictured opens a repository with photos in blobs of a container, and creates what it needs.
 func openPictured(t *testing.T, account *tables.Account, table, files, prefix string) (*patterns.Store, *patterns.Repository[pictured], *container.Client) {
 	t.Helper()
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open(strings.ToLower(table), &patterns.StoreOptions{Account: account}))
 	c := blobstorage.Open(store, files)
 	photo := largeentities.NewProperty[pictured]("Photo", c, &largeentities.Options{Prefix: prefix, ContentType: "image/jpeg"})
 	repo := assert.Must[*patterns.Repository[pictured]](t)(patterns.NewRepository(store.Table(table), patterns.Schema[pictured]{Key: func(e *pictured) tables.Key { return keyOfPictured(e.Name) }}, photo))

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -24,13 +25,13 @@ import (
 // tables.ErrWiring for a table on Azure Cosmos DB, which returns rows in no order.
 //
 // Requests: 1 for each 1,000 rows of each table, and up to 3 more for each page of the first table.
-func Compare(ctx context.Context, first, second *tables.Table, options *Options) (_ tables.Report, err error) {
+func Compare(ctx context.Context, first, second *tables.Table, options *Options) (_ CompareReport, err error) {
 	o, err := options.checked(opCompare)
 	if err == nil {
 		err = usable(opCompare, true, first, second)
 	}
 	if err != nil {
-		return tables.Report{}, err
+		return CompareReport{}, err
 	}
 	signals := (*core.Account)(first.Account()).Telemetry()
 	ctx, span := signals.Begin(ctx, telemetry.Tables, opCompare, first.Name())
@@ -39,7 +40,7 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 	ranges := o.ranges()
 	at, err := parseToken(r, func(s tablescan.State) bool { return s.Valid(ranges) })
 	if err != nil {
-		return tables.Report{}, err
+		return CompareReport{}, err
 	}
 	ctx = pace.With(ctx, o.RowsPerSecond)
 	scan := scanLines(first, ranges, o.Concurrency, asCopied)
@@ -48,18 +49,18 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 	}
 	for p, err := range scan.Pages(ctx, at) {
 		if err != nil {
-			return r.end(false).Report, err
+			return tally.Of[CompareReport](r.end(false), err)
 		}
 		if err := r.found(p.Content.left...); err != nil {
-			return r.end(false).Report, err
+			return tally.Of[CompareReport](r.end(false), err)
 		}
-		r.progress(func(t *Result) {
+		r.progress(func(t *counts) {
 			t.Read += int64(len(p.Content.lines))
 			t.Rows += int64(len(p.Content.lines))
 			t.Resume = encodeToken(r, p.Rest)
 		})
 	}
-	return r.end(true).Report, nil
+	return tally.Of[CompareReport](r.end(true), nil)
 }
 
 // readRange yields the rows of a range, page by page, in order, and at most one error, at the end. Requests: 1 for each 1,000 rows, up to 2 more.
@@ -98,7 +99,7 @@ func (r *run) compare(ctx context.Context, lines []line, second *tables.Table, a
 			}
 			lines = lines[1:]
 		}
-		r.count(func(t *Result) { t.Rows += int64(len(p.lines)) })
+		r.count(func(t *counts) { t.Rows += int64(len(p.lines)) })
 		if err := r.found(differ...); err != nil {
 			return err
 		}
@@ -123,25 +124,25 @@ func before(a, b rangescan.Key) bool {
 // Restore would leave out; Found gets the latter, too.
 //
 // Requests: 1 for the manifest and 1 for each chunk if the vault is a container.
-func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (tables.Report, error) {
+func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (CompareReport, error) {
 	o, err := options.checked(opVerify)
 	if err != nil {
-		return tables.Report{}, err
+		return CompareReport{}, err
 	}
 	c, err := v.read(ctx, opVerify, backup)
 	if err != nil {
-		return tables.Report{}, err
+		return CompareReport{}, err
 	}
 	r := newRun(nil, opVerify, o, "%s", c.Run)
 	for i := range c.entries {
-		r.result.Failed += c.entries[i].Left
+		r.counts.Failed += c.entries[i].Left
 	}
 	var mu sync.Mutex
 	var first error
 	check := func(table string, key rangescan.Point, chunk string, n int64, err error) error {
 		switch {
 		case err == nil:
-			r.progress(func(t *Result) { t.Read += n })
+			r.progress(func(t *counts) { t.Read += n })
 			return nil
 		case errors.Is(err, tables.ErrGarbled):
 		case ctx.Err() == nil && unreadableFile(err):
@@ -164,7 +165,7 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 		n, err := r.verify(ctx, v, c.Tables[e.Table], e)
 		return check(c.Tables[e.Table], e.At.From, e.Chunk, n, err)
 	}); err != nil {
-		return r.end(false).Report, err
+		return tally.Of[CompareReport](r.end(false), err)
 	}
 	if err := each(ctx, storers, len(c.blobs), func(ctx context.Context, i int) error {
 		for _, p := range c.blobs[i].Parts {
@@ -175,9 +176,9 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 		}
 		return nil
 	}); err != nil {
-		return r.end(false).Report, err
+		return tally.Of[CompareReport](r.end(false), err)
 	}
-	return r.end(true).Report, first
+	return tally.Of[CompareReport](r.end(true), first)
 }
 
 // verify checks a chunk, and counts the rows that Restore can write.
@@ -201,24 +202,24 @@ func (r *run) verify(ctx context.Context, v *Vault, table string, e *entry) (n i
 //
 // Requests: 1 for each 1,000 rows of the table, and up to 3 more for each chunk; if the vault is a container, also 1 for the manifest and 1 for
 // each chunk.
-func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ tables.Report, err error) {
+func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ CompareReport, err error) {
 	o, err := options.checked(opCompare)
 	if err == nil {
 		err = usable(opCompare, true, table)
 	}
 	if err != nil {
-		return tables.Report{}, err
+		return CompareReport{}, err
 	}
 	c, err := v.read(ctx, opCompare, backup)
 	if err != nil {
-		return tables.Report{}, err
+		return CompareReport{}, err
 	}
 	if err := c.has(opCompare, o.ranges()); err != nil {
-		return tables.Report{}, err
+		return CompareReport{}, err
 	}
 	index := c.table(name)
 	if index < 0 {
-		return tables.Report{}, errs.Invalidf(opCompare, "the backup has no table %q; Vault.Manifest lists its tables", name)
+		return CompareReport{}, errs.Invalidf(opCompare, "the backup has no table %q; Vault.Manifest lists its tables", name)
 	}
 	signals := (*core.Account)(table.Account()).Telemetry()
 	ctx, operation := signals.Begin(ctx, telemetry.Tables, opCompare, table.Name())
@@ -234,7 +235,7 @@ func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.
 	}
 	from, err := parseToken(r, func(from int) bool { return from >= 0 && from <= len(parts) })
 	if err != nil {
-		return tables.Report{}, err
+		return CompareReport{}, err
 	}
 	ctx = pace.With(ctx, o.RowsPerSecond)
 	return r.parts(ctx, v, parts, from, table)
@@ -257,7 +258,7 @@ func intersection(a, b rangescan.Range) rangescan.Range {
 
 // parts compares parts of a backup with a table, several concurrently. The token is the number of the first part that is not done; later ones may
 // be done, too, and are compared again.
-func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table *tables.Table) (tables.Report, error) {
+func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table *tables.Table) (CompareReport, error) {
 	done := intervals{}
 	if from > 0 {
 		done = intervals{{0, from}}
@@ -289,7 +290,7 @@ func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table
 		if err := r.compare(ctx, lines, table, p.at); err != nil {
 			return err
 		}
-		r.progress(func(t *Result) {
+		r.progress(func(t *counts) {
 			t.Read += int64(len(lines))
 			t.Rows += int64(len(lines))
 			if done = done.with(i); done[0][0] == 0 {
@@ -298,5 +299,5 @@ func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table
 		})
 		return nil
 	})
-	return r.end(err == nil).Report, err
+	return tally.Of[CompareReport](r.end(err == nil), err)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -29,16 +30,16 @@ import (
 // Requests: 1 for each 1,000 rows that are read, and 1 for each transaction of up to 100 rows of a partition. If a row exists or a response is
 // lost, usually up to 2 more for that transaction. If the destination then has over 1,000 rows between the transaction's first and last key, up to
 // 5 more, and 1 for each row that these requests do not find.
-func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Result, err error) {
+func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ CopyReport, err error) {
 	o, err := options.checked(opCopy)
 	if err == nil {
 		err = usable(opCopy, false, from, to)
 	}
 	if err != nil {
-		return Result{}, err
+		return CopyReport{}, err
 	}
 	if from.Same(to) {
-		return Result{}, errs.Wiringf(opCopy, to.Name(), "source and destination are the same table; give another destination")
+		return CopyReport{}, errs.Wiringf(opCopy, to.Name(), "source and destination are the same table; give another destination")
 	}
 	signals := (*core.Account)(from.Account()).Telemetry()
 	ctx, span := signals.Begin(ctx, telemetry.Tables, opCopy, from.Name())
@@ -47,7 +48,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	ranges := o.ranges()
 	at, err := parseToken(r, func(s tablescan.State) bool { return s.Valid(ranges) })
 	if err != nil {
-		return Result{}, err
+		return CopyReport{}, err
 	}
 	w := &writer{r, to}
 	scan := tablescan.Scan[*copied]{
@@ -76,18 +77,18 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	}
 	for p, err := range scan.Pages(pace.With(ctx, o.RowsPerSecond), at) {
 		if err != nil {
-			return r.end(false), err
+			return tally.Of[CopyReport](r.end(false), err)
 		}
 		if err := r.leaveOut(ctx, p.Content.left...); err != nil {
-			return r.end(false), err
+			return tally.Of[CopyReport](r.end(false), err)
 		}
-		r.progress(func(t *Result) {
+		r.progress(func(t *counts) {
 			t.Read += int64(len(p.Content.writes))
 			t.Outside += p.Content.outside
 			t.Resume = encodeToken(r, p.Rest)
 		})
 	}
-	return r.end(true), nil
+	return tally.Of[CopyReport](r.end(true), nil)
 }
 
 type copied struct {
@@ -195,14 +196,14 @@ func (w *writer) commit(ctx context.Context, writes []tablerow.Row) (err error) 
 				return err
 			}
 			if w.options.DryRun {
-				w.count(func(r *Result) { r.Written += int64(len(writes)) })
+				w.count(func(r *counts) { r.Written += int64(len(writes)) })
 				return nil
 			}
 		}
 		_, _, err = (*core.Table)(w.table).Commit(ctx, w.op, writes...)
 		switch {
 		case err == nil:
-			w.count(func(r *Result) {
+			w.count(func(r *counts) {
 				r.Transactions++
 				r.Rows += int64(len(writes))
 				r.Written += int64(len(writes))
@@ -227,7 +228,7 @@ func (w *writer) commit(ctx context.Context, writes []tablerow.Row) (err error) 
 		case ctx.Err() != nil: // the next run finds out which rows exist
 			return &tables.Error{Op: w.op, Table: w.table.Name(), Err: ctx.Err()}
 		}
-		w.count(func(r *Result) { r.Conflicts++ })
+		w.count(func(r *counts) { r.Conflicts++ })
 	}
 	return err
 }
@@ -272,7 +273,7 @@ func (w *writer) left(ctx context.Context, writes []tablerow.Row) ([]tablerow.Ro
 			}
 		}
 	}
-	w.count(func(r *Result) { r.Unchanged += int64(unchanged) })
+	w.count(func(r *counts) { r.Unchanged += int64(unchanged) })
 	return left, w.found(differ...)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -91,11 +92,11 @@ func TestExisting(t *testing.T) {
 	fill(t, from, n)
 	v := opened(t)
 	assert.Check(t, assert.Err(v.Backup(t.Context(), "all", []*tables.Table{from}, nil)))
-	for name, write := range map[string]func(to *tables.Table, o *backup.Options) (backup.Result, error){
-		"Copy": func(to *tables.Table, o *backup.Options) (backup.Result, error) {
-			return backup.Copy(t.Context(), from, to, o)
+	for name, write := range map[string]func(to *tables.Table, o *backup.Options) (backup.RestoreReport, error){
+		"Copy": func(to *tables.Table, o *backup.Options) (backup.RestoreReport, error) {
+			return tally.Of[backup.RestoreReport](backup.Copy(t.Context(), from, to, o))
 		},
-		"Restore": func(to *tables.Table, o *backup.Options) (backup.Result, error) {
+		"Restore": func(to *tables.Table, o *backup.Options) (backup.RestoreReport, error) {
 			return v.Restore(t.Context(), "all", []backup.Target{{Name: from.Name(), To: to}}, o)
 		},
 	} {

@@ -11,7 +11,7 @@
 //
 // ETags and Timestamps are new in the destination. Index copies in other partitions may be outdated there, and hold the ETag of their entity's row
 // in the source. So Copy and Restore mark them: reads through them are right without Repair, and cost 1 request more until Rebuild, the next change
-// of the entity, or a read 35 s later settles them; [Result].Outside counts them. Use the destination when the job has ended: a read before may
+// of the entity, or a read 35 s later settles them; [CopyReport].Outside counts them. Use the destination when the job has ended: a read before may
 // remove an index copy whose entity is not there yet, which Rebuild writes again.
 //
 // # Crashes

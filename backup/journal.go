@@ -53,7 +53,7 @@ func (v *Vault) begun(ctx context.Context, op, backup string) (*header, error) {
 }
 
 func (b *backing) remember() {
-	b.count(func(r *Result) { r.Resume = encodeToken(b.run, b.journal.Run) })
+	b.count(func(r *counts) { r.Resume = encodeToken(b.run, b.journal.Run) })
 }
 
 func (b *backing) resume(ctx context.Context, run string) error {
@@ -96,7 +96,7 @@ func (b *backing) resume(ctx context.Context, run string) error {
 func (b *backing) leftBefore(entries []entry) error {
 	for i := range entries {
 		e := &entries[i]
-		b.count(func(r *Result) { r.Failed += e.Left })
+		b.count(func(r *counts) { r.Failed += e.Left })
 		for _, key := range e.Keys {
 			if err := b.found(Difference{Kind: LeftOut, Table: b.journal.Tables[e.Table], Key: tables.Key(key), Err: errLeftBefore}); err != nil {
 				return err
@@ -143,7 +143,7 @@ func (b *backing) readEntry(ctx context.Context, name string) error {
 }
 
 // record adds an object to the journal, and then calls done under run.mu.
-func (b *backing) record(ctx context.Context, j journaled, done func(*Result)) error {
+func (b *backing) record(ctx context.Context, j journaled, done func(*counts)) error {
 	text, err := json.Marshal(j)
 	if err != nil {
 		return errs.Invalid(b.op, err)
@@ -159,5 +159,5 @@ func (b *backing) record(ctx context.Context, j journaled, done func(*Result)) e
 }
 
 func (b *backing) recordBlob(ctx context.Context, e blobEntry) error {
-	return b.record(ctx, journaled{Blob: &e}, func(*Result) { b.blobs = append(b.blobs, e) })
+	return b.record(ctx, journaled{Blob: &e}, func(*counts) { b.blobs = append(b.blobs, e) })
 }

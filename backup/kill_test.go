@@ -35,7 +35,7 @@ func beJob(t *testing.T, what string) {
 	account := harness.Account(t)
 	from, to := account.Table(parts[2]), account.Table(parts[3])
 	v := assert.Must[*backup.Vault](t)(backup.OpenFolder(parts[1]))
-	o := &backup.Options{Concurrency: 2, Resume: parts[4], Progress: func(r tables.Report) { fmt.Println("token:" + r.Resume) }}
+	o := &backup.Options{Concurrency: 2, Resume: parts[4], Progress: func(r tables.Progress) { fmt.Println("token:" + r.Resume) }}
 	var err error
 	switch parts[0] {
 	case "backup":

@@ -20,6 +20,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -58,7 +59,7 @@ type Options struct {
 	// Found gets each difference, one call at a time. Its error ends the job.
 	Found func(Difference) error
 	// Progress is called after each page or chunk, one call at a time.
-	Progress func(tables.Report)
+	Progress func(tables.Progress)
 	// Resume continues an earlier run from its last Report.Resume; after a crash, Vault.Unfinished returns that of a Backup. tables.ErrInvalid
 	// means that the token is of other tables, or of options that select other rows. Found gets the differences after the token's position again.
 	// Verify does not use it.
@@ -160,17 +161,6 @@ func (o *Options) ranges() []rangescan.Range {
 // scope identifies which rows the options select: a run can be resumed only with the same.
 func (o *Options) scope() string { return fmt.Sprintf("%q %q %q", o.Partitions, o.From, o.Before) }
 
-// Result reports what Copy and Restore have done.
-type Result struct {
-	// Report counts the rows: Read in the source, Written, and Unchanged. Findings counts the differences given to Found.
-	tables.Report
-	// Outside is how many of the rows that this run has read are index copies in other partitions. They are marked in the destination: reads
-	// through them are right and cost a request more, until Rebuild, the next change of the entity or a later read settles them.
-	Outside int64
-	// Blobs is the number of blobs that this run of Restore has written.
-	Blobs int64
-}
-
 // DifferenceKind says how two rows, or a backup and its manifest, differ.
 type DifferenceKind uint8
 
@@ -237,22 +227,22 @@ type run struct {
 	print   string               // only a run with the same fingerprint of the options can resume this run
 	began   time.Time
 
-	mu      sync.Mutex // guards result
-	result  Result
+	mu      sync.Mutex // guards counts
+	counts  counts
 	calling sync.Mutex // held during calls of options.Found and options.Progress
 }
 
 func newRun(signals *telemetry.Telemetry, op string, options Options, format string, args ...any) *run {
 	r := &run{op: op, options: options, signals: signals, began: time.Now()}
 	r.print = continuation.Hash("%s %s %s", op, options.scope(), fmt.Sprintf(format, args...))
-	r.result.Resume = options.Resume
+	r.counts.Resume = options.Resume
 	return r
 }
 
-func (r *run) count(change func(*Result)) {
+func (r *run) count(change func(*counts)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	change(&r.result)
+	change(&r.counts)
 }
 
 func (r *run) found(all ...Difference) error {
@@ -262,7 +252,7 @@ func (r *run) found(all ...Difference) error {
 	r.calling.Lock()
 	defer r.calling.Unlock()
 	for _, d := range all {
-		r.count(func(t *Result) { t.Findings++ })
+		r.count(func(t *counts) { t.Findings++ })
 		if r.options.Found != nil {
 			if err := r.options.Found(d); err != nil {
 				return err
@@ -273,7 +263,7 @@ func (r *run) found(all ...Difference) error {
 }
 
 func (r *run) leaveOut(ctx context.Context, all ...Difference) error {
-	r.count(func(t *Result) { t.Failed += int64(len(all)) })
+	r.count(func(t *counts) { t.Failed += int64(len(all)) })
 	for _, d := range all {
 		row := &tables.Error{Op: r.op, Table: d.Table, Key: d.Key, Kind: tables.ErrInvalid, Err: d.Err}
 		r.signals.Log(ctx, telemetry.LineRowLeftOut, d.Table, slog.String("table", d.Table), r.signals.Error(row))
@@ -281,23 +271,25 @@ func (r *run) leaveOut(ctx context.Context, all ...Difference) error {
 	return r.found(all...)
 }
 
-func (r *run) progress(change func(*Result)) {
+func (r *run) progress(change func(*counts)) {
 	r.calling.Lock()
 	defer r.calling.Unlock()
 	r.count(change)
 	if r.options.Progress != nil {
-		r.options.Progress(r.end(false).Report)
+		var p tables.Progress
+		tally.Into(r.end(false), &p)
+		r.options.Progress(p)
 	}
 }
 
 // end returns the result, without a token if the run is complete.
-func (r *run) end(complete bool) Result {
+func (r *run) end(complete bool) counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.result.Elapsed = time.Since(r.began); complete {
-		r.result.Resume = ""
+	if r.counts.Elapsed = time.Since(r.began); complete {
+		r.counts.Resume = ""
 	}
-	return r.result
+	return r.counts
 }
 
 type token[P any] struct {

@@ -30,7 +30,7 @@ type staff struct {
 
 func openStaff(t testing.TB, account *tables.Account, table string) *staff {
 	t.Helper()
-	s := &staff{store: assert.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))}
+	s := &staff{store: assert.Must[*patterns.Store](t)(patterns.Open(strings.ToLower(table), &patterns.StoreOptions{Account: account}))}
 	byEmail := interpartition.NewIndex("email", func(e *employee) string { return e.Email }, nil)
 	s.byBadge = interpartition.NewUnique("badge", func(e *employee) string { return e.Badge }, nil)
 	s.employees = assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(s.store.Table(table), patterns.Schema[employee]{
@@ -55,7 +55,7 @@ func TestRestoredIndex(t *testing.T) {
 		name := string(rune('a' + i))
 		assert.Check(t, from.employees.Insert(t.Context(), &employee{Department: []string{"Sales", "IT"}[i%2], Name: name, Email: name + "@contoso.com", Badge: "b" + name}))
 	}
-	assert.Check(t, from.store.Close(t.Context()))
+	assert.Check(t, harness.Settle(t.Context(), from.store))
 	source := account.Table(from.employees.Table().Name())
 
 	v := opened(t)
@@ -86,7 +86,7 @@ func TestRestoredIndex(t *testing.T) {
 		return e
 	}
 	same()
-	assert.Check(t, to.employees.Replace(t.Context(), get("ba", 2)), to.store.Close(t.Context()))
+	assert.Check(t, to.employees.Replace(t.Context(), get("ba", 2)), harness.Settle(t.Context(), to.store))
 	assert.Check(t, assert.Err(v.Restore(t.Context(), "staff", targets, &backup.Options{Existing: backup.ReplaceExisting})))
 	same()
 	for i := range n {

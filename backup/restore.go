@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -37,40 +38,40 @@ type Target struct {
 // Requests, without those for Options.Blobs: 1 for each transaction of up to 100 rows of a partition; if the vault is a container, also 1 for the
 // manifest and 1 for each chunk. If a row exists or a response is lost, usually up to 2 more for that transaction. If the destination then has over
 // 1,000 rows between the transaction's first and last key, up to 5 more, and 1 for each row that these requests do not find.
-func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, options *Options) (_ Result, err error) {
+func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, options *Options) (_ RestoreReport, err error) {
 	o, err := options.checked(opRestore)
 	if err != nil {
-		return Result{}, err
+		return RestoreReport{}, err
 	}
 	c, err := v.read(ctx, opRestore, backup)
 	if err != nil {
-		return Result{}, err
+		return RestoreReport{}, err
 	}
 	if err := c.has(opRestore, o.ranges()); err != nil {
-		return Result{}, err
+		return RestoreReport{}, err
 	}
 	writers, names := map[int]*writer{}, []string{}
 	for _, t := range targets {
 		if err := usable(opRestore, false, t.To); err != nil {
-			return Result{}, err
+			return RestoreReport{}, err
 		}
 		index := c.table(t.Name)
 		switch {
 		case index < 0:
-			return Result{}, errs.Invalidf(opRestore, "the backup has no table %q; Vault.Manifest lists its tables", t.Name)
+			return RestoreReport{}, errs.Invalidf(opRestore, "the backup has no table %q; Vault.Manifest lists its tables", t.Name)
 		case writers[index] != nil:
-			return Result{}, errs.Wiringf(opRestore, t.Name, "two targets name the table; restore it into one table, and then into the other")
+			return RestoreReport{}, errs.Wiringf(opRestore, t.Name, "two targets name the table; restore it into one table, and then into the other")
 		}
 		for _, w := range writers {
 			if w.table.Same(t.To) {
-				return Result{}, errs.Wiringf(opRestore, t.To.Name(), "the table is the destination of two targets; give each a table of its own")
+				return RestoreReport{}, errs.Wiringf(opRestore, t.To.Name(), "the table is the destination of two targets; give each a table of its own")
 			}
 		}
 		writers[index] = &writer{table: t.To}
 		names = append(names, t.Name+" "+nameOf(t.To))
 	}
 	if len(targets) == 0 {
-		return Result{}, errs.Wiringf(opRestore, backup, "there are no targets; name a table of the backup and the table to write it to")
+		return RestoreReport{}, errs.Wiringf(opRestore, backup, "there are no targets; name a table of the backup and the table to write it to")
 	}
 	signals := (*core.Account)(targets[0].To.Account()).Telemetry()
 	ctx, operation := signals.Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
@@ -81,12 +82,12 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	}
 	x.plan(c, writers)
 	if x.done, err = parseToken(x.run, x.valid); err != nil {
-		return Result{}, err
+		return RestoreReport{}, err
 	}
 	if err = x.restoreBlobs(ctx, c); err == nil { // before the rows that name them
 		err = x.all(pace.With(ctx, o.RowsPerSecond))
 	}
-	return x.end(err == nil), err
+	return tally.Of[RestoreReport](x.end(err == nil), err)
 }
 
 // plan finds the chunks to restore. writers has the tables to restore, by index in the backup.
@@ -97,10 +98,10 @@ func (x *restoring) plan(c *contents, writers map[int]*writer) {
 		if w == nil || !slices.ContainsFunc(x.options.ranges(), func(r rangescan.Range) bool { return meet(r, e.At) }) {
 			continue
 		}
-		x.result.Failed += e.Left
+		x.counts.Failed += e.Left
 		if e.Rows > 0 {
 			x.work = append(x.work, task{e, w})
-			x.result.Estimate += e.Rows
+			x.counts.Estimate += e.Rows
 		}
 	}
 }
@@ -224,7 +225,7 @@ func (x *restoring) all(parent context.Context) error {
 }
 
 func (x *restoring) finished(l loaded) {
-	x.progress(func(r *Result) {
+	x.progress(func(r *counts) {
 		x.done = x.done.with(l.index)
 		r.Read += int64(len(l.writes))
 		r.Outside += l.outside

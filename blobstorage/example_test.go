@@ -21,7 +21,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(account, "contoso", &patterns.StoreOptions{Prefix: "Test"})
+	store, err := patterns.Open("contoso", &patterns.StoreOptions{Account: account, Prefix: "Test"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func messagesOf(employee int, day time.Time) tables.Key {
 // The messages that each employee sends every hour, a row a day.
 func Example() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "messages", nil)
+	store, err := patterns.Open("messages", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func Example() {
 // A year of days takes two rows. Those of several years are one request.
 func ExampleSeries_ReadMany() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "years", nil)
+	store, err := patterns.Open("years", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func ExampleSeries_ReadMany() {
 // A count that moves with a row of the caller's own, or not at all.
 func ExampleCounter_StageAddOnce() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "staged", nil)
+	store, err := patterns.Open("staged", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}

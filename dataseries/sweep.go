@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -28,7 +29,7 @@ type SweepOptions struct {
 	// leave the throughput of the tables to other programs.
 	RowsPerSecond int
 	// Progress is called after each transaction, or blob.
-	Progress func(tables.Report)
+	Progress func(tables.Progress)
 	// Resume is Report.Resume of an earlier run, to continue it. With other partitions or another series,
 	// SweepMarkers returns tables.ErrInvalid. On Cosmos DB, Report.Resume is always "" and a run starts
 	// again: deleted markers cost it nothing.
@@ -44,6 +45,17 @@ const leastAge = callTerm + callTerm/6
 
 const errLateCall = "AddOnce does not know whether it has counted; repeat the call with the same operation ID"
 
+// SweepReport says what a SweepMarkers has done, with the runs that it resumes.
+type SweepReport struct {
+	tables.Run
+	Read    int64 // markers that were old enough
+	Deleted int64 // markers removed
+	Failed  int64 // blobs that the service refused to read or write
+}
+
+// String formats the counts that are not 0, without Resume.
+func (r SweepReport) String() string { return tally.Text(r) }
+
 // SweepMarkers removes the markers of AddOnce that are older than olderThan, at least 70 minutes, by the service's
 // clock. A call of AddOnce ends within 50 minutes, so no sweep removes the marker of a running call. An operation
 // counts again if it is repeated after its marker was removed. So choose olderThan longer than any retry can be
@@ -52,15 +64,12 @@ const errLateCall = "AddOnce does not know whether it has counted; repeat the ca
 //
 // In rows, it removes the markers of all series in the partitions, with any prefix. A sweep can be
 // interrupted anywhere and run again, and several may run at once. If the service refuses to read or write a blob, for
-// example because of its access tier, the sweep counts it as Failed, goes on, and returns the error at its end. In the
-// Report, Read counts the markers
-// that were old enough, and Deleted those of them that were removed. Both include the runs that this run
-// resumes.
+// example because of its access tier, the sweep counts it as Failed, goes on, and returns the error at its end.
 //
 // Requests in rows: 1 for the service's time, 1 for each page of at most 1,000 old markers, and 1 for each
 // transaction of at most 100 markers of a partition. Requests in blobs: 1 to list each 5,000 blobs, 1 to read
 // each blob, and 1 to rewrite each blob with old markers.
-func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, options *SweepOptions) (tables.Report, error) {
+func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, options *SweepOptions) (SweepReport, error) {
 	const op = "SweepMarkers"
 	if options == nil {
 		options = &SweepOptions{}
@@ -94,7 +103,7 @@ type sweeping struct {
 	began     time.Time
 	unordered bool // the service returns rows in no order, so the run cannot be resumed
 	at        sweepMark
-	report    tables.Report
+	report    SweepReport
 }
 
 // sweepMark is the position of a run, as stored in its token.
@@ -121,7 +130,7 @@ func (s *sweeping) resume(table, prefix string) error {
 		return errs.Invalid("", errors.New("SweepOptions.Resume is not Report.Resume of a sweep with the same table, series, Partitions and DryRun; repeat the options of that sweep, or give \"\" to begin"))
 	}
 	s.at = at
-	s.report = tables.Report{Read: at.Old, Deleted: at.Removed, Resume: s.Resume}
+	s.report = SweepReport{Run: tables.Run{Resume: s.Resume}, Read: at.Old, Deleted: at.Removed}
 	return nil
 }
 
@@ -133,7 +142,7 @@ func (s *sweeping) passed(key tables.Key, old, removed int) {
 		s.report.Resume = continuation.Encode(s.at)
 	}
 	if s.Progress != nil {
-		s.Progress(s.report)
+		s.Progress(tables.Progress{Run: s.report.Run, Read: s.report.Read, Failed: s.report.Failed})
 	}
 }
 

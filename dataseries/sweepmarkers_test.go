@@ -90,12 +90,12 @@ func TestSweepMarkersResumes(t *testing.T) {
 				operations(t, c, "old", 5, "p", "r")
 				s.Wait(2 * age)
 				token, calls := "", 0
-				var report tables.Report
+				var report dataseries.SweepReport
 				for runs := 1; ; runs++ {
 					ctx, cancel := context.WithCancel(t.Context())
 					var err error
 					report, err = c.SweepMarkers(ctx, age, &dataseries.SweepOptions{DryRun: true, Partitions: partitions, Resume: token,
-						Progress: func(tables.Report) { calls++; cancel() }})
+						Progress: func(tables.Progress) { calls++; cancel() }})
 					cancel()
 					if err == nil {
 						if runs < 3 {
@@ -193,7 +193,7 @@ func TestSweepOfArchivedSeries(t *testing.T) {
 	harness.WantKind(t, c.Add(ctx, tables.Key{Partition: "q", Row: "day0"}, 0, 1), tables.ErrRefused)
 	tier(blob.AccessTierHot)
 	s.Wait(15 * time.Hour)
-	if report := assert.Must[tables.Report](t)(c.SweepMarkers(ctx, age, nil)); report.Deleted != 3 || report.Failed != 0 {
+	if report := assert.Must[dataseries.SweepReport](t)(c.SweepMarkers(ctx, age, nil)); report.Deleted != 3 || report.Failed != 0 {
 		t.Errorf("after the rehydration: %+v", report)
 	}
 }

@@ -64,7 +64,7 @@ func managers() *denormalization.Copies[Employee, Department] {
 // A department is read with its manager in one request, and always with the manager as she is.
 func Example() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "managers", nil)
+	store, err := patterns.Open("managers", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func cities() *denormalization.Copies[Department, Employee] {
 // All employees hold the city of their department. A change of it reaches them by an intent.
 func ExampleNew() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "cities", nil)
+	store, err := patterns.Open("cities", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (h holder[H]) Attach(host driver.Host, _ *H) (driver.Implementation, error)
 	if h.inPartition {
 		implementation.Companions = end.companions
 	} else {
-		implementation.Intents = eventual.IntentQueue(nil)
+		implementation.Intents = eventual.IntentQueue(nil, nil)
 		implementation.Effect = driver.Effect{OutsideKeys: end.outsideKeys, Reconcile: driver.ReconcileEach(end.reconcile)}
 	}
 	if err := h.check(); err != nil {

@@ -33,7 +33,7 @@ func (s source[S]) Attach(host driver.Host, _ *S) (driver.Implementation, error)
 	if s.inPartition {
 		implementation.Companions, implementation.Effect.Remove = end.companions, end.remove
 	} else {
-		implementation.Intents, implementation.Effect.OutsideKeys, implementation.Effect.Reconcile = eventual.IntentQueue(nil), end.outsideKeys, driver.ReconcileEach(end.reconcile)
+		implementation.Intents, implementation.Effect.OutsideKeys, implementation.Effect.Reconcile = eventual.IntentQueue(nil, nil), end.outsideKeys, driver.ReconcileEach(end.reconcile)
 	}
 	if err := s.check(); err != nil {
 		return implementation, err

@@ -8,7 +8,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // TestTouch: to write a source again for an index does not write its holders, unless their copy is wrong.
@@ -35,7 +34,7 @@ func TestTouch(t *testing.T) {
 		index := intrapartition.NewUnique("name", func(e *employee) string { return e.Name }, nil)
 		employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(t.w.employees), runner),
 			patterns.Schema[employee]{Name: "employees", Rows: compoundkey.Starting("empid"), Key: t.employees.KeyOf}, index, copies.Source()))
-		if report := assert.Must[tables.Report](t)(employees.Rebuild(ctx, nil)); report.Written != 2 || report.Failed != 0 {
+		if report := assert.Must[patterns.RebuildReport](t)(employees.Rebuild(ctx, nil)); report.Written != 2 || report.Failed != 0 {
 			t.Errorf("%+v", report)
 		}
 		assert.Check(t, drainNow(ctx, queue))

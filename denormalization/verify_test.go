@@ -13,7 +13,7 @@ import (
 )
 
 // wrong lists what Verify finds.
-func wrong(t testing.TB, verify harness.RepositoryJob) []string {
+func wrong[R any](t testing.TB, verify harness.RepositoryJob[R]) []string {
 	t.Helper()
 	found, err := harness.Findings(t.Context(), verify, atOnce())
 	assert.Check(t, err)
@@ -26,7 +26,7 @@ func wrong(t testing.TB, verify harness.RepositoryJob) []string {
 }
 
 // repaired repairs, and returns how much was done.
-func repaired(t testing.TB, repair harness.RepositoryJob) int {
+func repaired[R any](t testing.TB, repair harness.RepositoryJob[R]) int {
 	t.Helper()
 	found, err := harness.Findings(t.Context(), repair, atOnce())
 	assert.Check(t, err)

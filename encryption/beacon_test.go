@@ -1,6 +1,7 @@
 package encryption_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -17,11 +18,9 @@ import (
 func TestBeacons(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
-	assert.Check(t, w.registry.CreateBeacon(ctx, "number"), w.registry.CreateBeacon(ctx, "salary"))
-	assert.ErrorIs(t, w.registry.CreateBeacon(ctx, "number"), tables.ErrExists, "a second key of the name")
-	number := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
-	again := assert.Must[encryption.Beacon](t)(w.open(t, w.wrapper, nil).Beacon(ctx, "number", 0))
-	salary := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "salary", 0))
+	number := assert.Must[*encryption.Beacon](t)(fetchBeacon(ctx, w.registry, "number", 0))
+	again := assert.Must[*encryption.Beacon](t)(fetchBeacon(ctx, w.open(t, w.wrapper, nil), "number", 0))
+	salary := assert.Must[*encryption.Beacon](t)(fetchBeacon(ctx, w.registry, "salary", 0))
 	assert.Equal(t, number.Part(tables.String("x")), again.Part(tables.String("x")), "another process makes another beacon")
 	seen := map[string]bool{}
 	for _, part := range []compoundkey.Part{number.Part(tables.String("")), number.Part(tables.String("x")), number.Part(tables.String("X")), number.Part(tables.Binary([]byte("x"))),
@@ -35,10 +34,10 @@ func TestBeacons(t *testing.T) {
 	if !number.Part(tables.Value{}).IsZero() {
 		t.Error("no value has a beacon")
 	}
-	if part := (encryption.Beacon{}).Part(tables.String("x")); part.IsZero() || part.Err() == nil {
+	if part := (&encryption.Beacon{}).Part(tables.String("x")); part.IsZero() || part.Err() == nil {
 		t.Error("a beacon without a key makes keys")
 	}
-	short := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 12))
+	short := assert.Must[*encryption.Beacon](t)(fetchBeacon(ctx, w.registry, "number", 12))
 	values := map[string]int{}
 	for i := range 5_000 {
 		values[assert.Must[string](t)(compoundkey.Encode("", short.Part(tables.Int64(int64(i)))))]++
@@ -47,11 +46,26 @@ func TestBeacons(t *testing.T) {
 		t.Errorf("5,000 values have %d beacons of 12 bits", len(values))
 	}
 	for what, err := range map[string]error{
-		"7 bits": assert.Err(w.registry.Beacon(ctx, "number", 7)), "129 bits": assert.Err(w.registry.Beacon(ctx, "number", 129)), "no name": w.registry.CreateBeacon(ctx, ""),
+		"7 bits": assert.Err(fetchBeacon(ctx, w.registry, "number", 7)), "129 bits": assert.Err(fetchBeacon(ctx, w.registry, "number", 129)), "no name": assert.Err(fetchBeacon(ctx, w.registry, "", 0)),
 	} {
-		assert.ErrorIs(t, err, tables.ErrInvalid, what)
+		assert.ErrorIs(t, err, tables.ErrWiring, what)
 	}
-	assert.ErrorIs(t, assert.Err(w.registry.Beacon(ctx, "missing", 0)), tables.ErrNotFound, "one that was not made")
+	unfetched := assert.Must[*encryption.Beacon](t)(w.registry.Beacon("number", 0))
+	if part := unfetched.Part(tables.String("x")); part.Err() == nil || unfetched.KeyID() != (encryption.DataKeyID{}) {
+		t.Error("a beacon makes keys before its key is fetched")
+	}
+	strict := w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{number.KeyID()}})
+	assert.Check(t, assert.Err(fetchBeacon(ctx, strict, "number", 0)))
+	assert.ErrorIs(t, assert.Err(fetchBeacon(ctx, strict, "missing", 0)), tables.ErrNotFound, "a key that Trusted does not name")
+}
+
+// fetchBeacon makes a beacon and fetches its key.
+func fetchBeacon(ctx context.Context, r *encryption.Registry, name string, bits int) (*encryption.Beacon, error) {
+	b, err := r.Beacon(name, bits)
+	if err == nil {
+		err = b.Ensure(ctx)
+	}
+	return b, err
 }
 
 // TestLookUpByBeacon: an index by a short beacon finds all that have the value, and others, which are filtered out; a
@@ -59,8 +73,7 @@ func TestBeacons(t *testing.T) {
 func TestLookUpByBeacon(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
-	assert.Check(t, w.registry.CreateBeacon(ctx, "number"))
-	beacon := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 8))
+	beacon := assert.Must[*encryption.Beacon](t)(fetchBeacon(ctx, w.registry, "number", 8))
 	of := func(number string) compoundkey.Part { return beacon.Part(tables.String(number)) }
 	byNumber := intrapartition.NewUnique("number", func(e *employee) compoundkey.Part { return compoundkey.Tuple(of(e.Number), compoundkey.Int(e.ID, 6)) }, nil)
 	list := indexentities.NewInPartition("numbers", func(e *employee) compoundkey.Part { return of(e.Number) })

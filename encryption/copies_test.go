@@ -62,17 +62,14 @@ type lookups struct {
 	near, nearLean *intrapartition.Unique[employee, compoundkey.Part]
 	far, farLean   *interpartition.Unique[employee, compoundkey.Part]
 	list           *indexentities.Index[employee, compoundkey.Part]
-	beacon         encryption.Beacon
+	beacon         *encryption.Beacon
 	repo           *patterns.Repository[employee]
 }
 
 func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *lookups {
 	t.Helper()
 	x := &lookups{}
-	if err := w.registry.CreateBeacon(t.Context(), "number"); !errors.Is(err, tables.ErrExists) {
-		assert.Check(t, err)
-	}
-	x.beacon = assert.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	x.beacon = assert.Must[*encryption.Beacon](t)(fetchBeacon(t.Context(), w.registry, "number", 0))
 	key := func(e *employee) compoundkey.Part { return x.beacon.Part(tables.String(e.Number)) }
 	x.near, x.nearLean = intrapartition.NewUnique("near", key, nil), intrapartition.NewUnique("nearlean", key, &intrapartition.Options{Project: []string{"Salary"}})
 	x.far, x.farLean = interpartition.NewUnique("far", key, &interpartition.Options[employee]{ByPartition: true}), interpartition.NewUnique("farlean", key, &interpartition.Options[employee]{ByPartition: true, Project: []string{"Salary"}})
@@ -189,7 +186,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	r := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, encryption.New[employee]("encryption", w.registry, nil), lean))
-	assert.Must[tables.Report](t)(r.Rebuild(ctx, nil))
+	assert.Must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
 	requests := func(when string, want int) {
 		t.Helper()
 		counter.Reset()

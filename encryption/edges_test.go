@@ -201,7 +201,7 @@ func TestReencryptMeetsTheEnd(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || p.Failed != 0 || p.Written != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p := assert.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Written != 3 || p.Read != 5 {
+	if p := assert.Must[patterns.RewriteReport](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Written != 3 || p.Read != 5 {
 		t.Errorf("the next run: %+v", p)
 	}
 }

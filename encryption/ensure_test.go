@@ -22,7 +22,7 @@ func keysOf(t testing.TB, r *encryption.Registry) (n int) {
 	return n
 }
 
-// TestStoreCreatesTheFirstDataKey: Store.Create of several processes at once makes one data key, under which all of them write, and no
+// TestStoreCreatesTheFirstDataKey: Store.Create of several processes at once makes one key of a beacon and one data key, under which all of them write, and no
 // other later.
 func TestStoreCreatesTheFirstDataKey(t *testing.T) {
 	s := storagetest.Open(t)
@@ -31,14 +31,19 @@ func TestStoreCreatesTheFirstDataKey(t *testing.T) {
 	failures := make(chan error)
 	var registries [processes]*encryption.Registry
 	var people [processes]*patterns.Repository[employee]
+	var beacons [processes]*encryption.Beacon
 	for i := range processes {
-		store := assert.Must[*patterns.Store](t)(patterns.NewStore(open(t, s), "people", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.Open("people", &patterns.StoreOptions{Account: open(t, s)}))
 		registries[i] = assert.Must[*encryption.Registry](t)(encryption.NewRegistry(store.Table(keys), localKey(t, "local", 1), nil))
 		people[i] = assert.Must[*patterns.Repository[employee]](t)(employeesOf(store.Table(table), registries[i], nil))
+		beacons[i] = assert.Must[*encryption.Beacon](t)(registries[i].Beacon("number", 0))
 		go func() { failures <- store.Create(t.Context()) }()
 	}
 	for range processes {
 		assert.Check(t, <-failures)
+	}
+	for _, b := range beacons {
+		assert.Equal(t, b.Part(tables.String("x")), beacons[0].Part(tables.String("x")), "the beacon of another process")
 	}
 	for i, r := range people {
 		assert.Check(t, r.Insert(t.Context(), june("Sales", i)))

@@ -29,8 +29,8 @@ func keyOfPerson(p *Person) tables.Key {
 }
 
 // openPeople opens the repository, with an index by the number, of which the service sees a keyed hash only.
-func openPeople(ctx context.Context, store *patterns.Store, registry *encryption.Registry) (*patterns.Repository[Person], func(ctx context.Context, number string) (*Person, error), error) {
-	beacon, err := registry.Beacon(ctx, "number", 32)
+func openPeople(store *patterns.Store, registry *encryption.Registry) (*patterns.Repository[Person], func(ctx context.Context, number string) (*Person, error), error) {
+	beacon, err := registry.Beacon("number", 32)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,7 +57,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(simulatedAccount(), "people", nil)
+	store, err := patterns.Open("people", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -65,19 +65,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Once:
-	if err := store.Create(ctx); err != nil { // the table of data keys, and the first key
-		log.Fatal(err)
-	}
-	if err := registry.CreateBeacon(ctx, "number"); err != nil {
-		log.Fatal(err)
-	}
-
-	people, find, err := openPeople(ctx, store, registry)
+	people, find, err := openPeople(store, registry)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil { // the table of people, too
+	if err := store.Create(ctx); err != nil { // the tables, the first data key, and the key of the beacon
 		log.Fatal(err)
 	}
 	june := &Person{Department: "Sales", ID: 223, Name: "June Jones", Number: "078-05-1120", Salary: 71_000}

@@ -147,7 +147,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 		for _, row := range []string{"1", "2", "3"} {
 			assert.Check(t, assert.Err(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), assert.Err(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
 		}
-		if p := assert.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Written != 0 {
+		if p := assert.Must[patterns.RewriteReport](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Written != 0 {
 			t.Errorf("again: %+v", p)
 		}
 	}

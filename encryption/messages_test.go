@@ -20,8 +20,7 @@ import (
 // TestMessagesHoldNoPlaintext: who reads the messages of the queue learns keys, and no encrypted value.
 func TestMessagesHoldNoPlaintext(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
-	assert.Check(t, w.registry.CreateBeacon(ctx, "number"))
-	beacon := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
+	beacon := assert.Must[*encryption.Beacon](t)(fetchBeacon(ctx, w.registry, "number", 0))
 	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, "orders", nil))
 	assert.Check(t, queue.Create(ctx))
 	open := func(table string) *patterns.Repository[employee] {

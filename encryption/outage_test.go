@@ -22,7 +22,7 @@ func TestOutages(t *testing.T) {
 	ctx := t.Context()
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	whole := w.employees(t, "Employees", nil)
-	assert.Check(t, whole.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
+	assert.Check(t, whole.Insert(ctx, june("Sales", 1)), assert.Err(fetchBeacon(ctx, w.registry, "number", 0)))
 	old := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
 	current := assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	stream := sealed(t, streamOf(t, w.open(t, w.wrapper, nil), ""), content(100))
@@ -36,8 +36,8 @@ func TestOutages(t *testing.T) {
 		},
 		"Check":        func(_ *tables.Account, r *encryption.Registry) error { return r.Check(ctx) },
 		"Rewrap":       func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(r.Rewrap(ctx)) },
-		"Beacon":       func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(r.Beacon(ctx, "number", 0)) },
-		"CreateBeacon": func(_ *tables.Account, r *encryption.Registry) error { return r.CreateBeacon(ctx, "another") },
+		"Beacon":       func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(fetchBeacon(ctx, r, "number", 0)) },
+		"CreateBeacon": func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(fetchBeacon(ctx, r, "another", 0)) },
 		"RemoveUnusedDataKey": func(a *tables.Account, r *encryption.Registry) error {
 			r.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
 			err := r.RemoveUnusedDataKey(ctx, encryption.DataKeyID{1}, a.Table("Employees"))
@@ -107,7 +107,7 @@ func TestOutagesOfTheVault(t *testing.T) {
 	ctx := t.Context()
 	w, v := worldOn(t, storagetest.Simulator(t, nil)), newVault(t)
 	registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
-	assert.Check(t, assert.Err(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "number"))
+	assert.Check(t, assert.Err(registry.CreateDataKey(ctx)), assert.Err(fetchBeacon(ctx, registry, "number", 0)))
 	kek, key, p := legacyRow(t)
 	down := &counting{KeyWrapper: kek}
 	down.fail.Store(true)
@@ -115,7 +115,7 @@ func TestOutagesOfTheVault(t *testing.T) {
 	v.status = 503
 	fresh := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
 	for what, err := range map[string]error{
-		"CreateDataKey": assert.Err(fresh.CreateDataKey(ctx)), "CreateBeacon": fresh.CreateBeacon(ctx, "another"), "Beacon": assert.Err(fresh.Beacon(ctx, "number", 0)), "Rewrap": assert.Err(fresh.Rewrap(ctx)),
+		"CreateDataKey": assert.Err(fresh.CreateDataKey(ctx)), "CreateBeacon": assert.Err(fetchBeacon(ctx, fresh, "another", 0)), "Beacon": assert.Err(fetchBeacon(ctx, fresh, "number", 0)), "Rewrap": assert.Err(fresh.Rewrap(ctx)),
 		"Check": fresh.Check(ctx), "Seal": assert.Err(streamOf(t, fresh, "").Seal(ctx, nil, bytes.NewReader(nil))), "a row of the old libraries": assert.Err(a.Load(ctx, allOf(key), p)),
 	} {
 		if err == nil || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid) {

@@ -28,16 +28,16 @@ import (
 // must have the Encryption among its patterns.
 //
 // An entity that cannot be written does not end the run: JobOptions.Found gets it, after its page, as Undecodable if it cannot be read or
-// decrypted, else as Different, with the error in Finding.Err. Reencrypt returns ErrWiring if Patterns, Lag, Rows or DryRun is set. The Report
-// counts Read, Written, Unchanged, Conflicts, Failed and Findings of this run alone.
+// decrypted, else as Different, with the error in Finding.Err. Reencrypt returns ErrWiring if Patterns, Lag, Rows or DryRun is set. The report
+// is of this run alone.
 //
 // Requests: 1 for the current key, 1 for each 1,000 entities, and 1 for each change set of 100 rows, so 12 for 1,000 old entities of a partition
 // without other patterns, 22 with an index in the partition; 2 more for each conflict, and with several pages the additional requests of
 // Query.AllParallel.
-func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *patterns.JobOptions) (tables.Report, error) {
+func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *patterns.JobOptions) (patterns.RewriteReport, error) {
 	const op = "Reencrypt"
 	if repository == nil {
-		return tables.Report{}, errs.Wiringf(op, "", "the repository is nil; give one")
+		return patterns.RewriteReport{}, errs.Wiringf(op, "", "the repository is nil; give one")
 	}
 	var e *rowCipher
 	var name string
@@ -48,16 +48,16 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		}
 	}
 	if e == nil {
-		return tables.Report{}, errs.Wiringf(op, "", "the repository has no Encryption among its patterns; give it to NewRepository")
+		return patterns.RewriteReport{}, errs.Wiringf(op, "", "the repository has no Encryption among its patterns; give it to NewRepository")
 	}
 	current, err := e.registry.state.named(ctx)
 	if err != nil {
-		return tables.Report{}, err
+		return patterns.RewriteReport{}, err
 	}
 	if id, _, err := e.registry.state.writeKey(ctx); err != nil || id != current {
 		e.registry.state.current.forget(struct{}{}) // it may be that of an older key
 		if err != nil {
-			return tables.Report{}, err
+			return patterns.RewriteReport{}, err
 		}
 	}
 	job := &patterns.RewriteJob{Op: op, Pattern: name, Kind: driver.ChangeTouch, CountsAll: true,

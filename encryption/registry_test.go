@@ -125,8 +125,8 @@ func TestRewrap(t *testing.T) {
 	w, v := newWorld(t), newVault(t)
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
-	assert.Check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
-	before := assert.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0)).Part(tables.String("x"))
+	assert.Check(t, r.Insert(ctx, june("Sales", 1)), assert.Err(fetchBeacon(ctx, w.registry, "number", 0)))
+	before := assert.Must[*encryption.Beacon](t)(fetchBeacon(ctx, w.registry, "number", 0)).Part(tables.String("x"))
 	assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	assert.Check(t, r.Insert(ctx, june("Sales", 2)))
 
@@ -148,7 +148,7 @@ func TestRewrap(t *testing.T) {
 	for id := range 2 {
 		assert.Must[*employee](t)(reader.Get(ctx, employeeKey("Sales", id+1)))
 	}
-	assert.Equal(t, assert.Must[encryption.Beacon](t)(alone.Beacon(ctx, "number", 0)).Part(tables.String("x")), before, "the beacon is another one")
+	assert.Equal(t, assert.Must[*encryption.Beacon](t)(fetchBeacon(ctx, alone, "number", 0)).Part(tables.String("x")), before, "the beacon is another one")
 	// The old key cannot unwrap, readers with it get the one error, writers a reason, and Check tells more.
 	old := w.open(t, w.wrapper, nil)
 	reader = assert.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), old, nil))
@@ -168,7 +168,7 @@ func TestSwappedDataKeys(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
-	assert.Check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
+	assert.Check(t, r.Insert(ctx, june("Sales", 1)), assert.Err(fetchBeacon(ctx, w.registry, "number", 0)))
 	second := assert.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	var rows []*tables.Entity
 	for row, err := range w.keys.Entities().Query().Partition("datakeys").All(ctx) {
@@ -185,7 +185,7 @@ func TestSwappedDataKeys(t *testing.T) {
 	_, err := r.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a swapped data key")
 	assert.ErrorIs(t, r.Insert(ctx, june("Sales", 2)), tables.ErrWiring, "a write under %v, which was swapped", second)
-	assert.ErrorIs(t, assert.Err(fresh.Beacon(ctx, "number", 0)), tables.ErrGarbled, "a beacon, which was swapped")
+	assert.ErrorIs(t, assert.Err(fetchBeacon(ctx, fresh, "number", 0)), tables.ErrGarbled, "a beacon, which was swapped")
 }
 
 // TestRegistryFaults: whatever befalls a call of CreateDataKey or Rewrap, the registry stays whole, and the operation can be

@@ -31,7 +31,7 @@ func TestRegistryReplay(t *testing.T) {
 	}{"another name": {w.keys, "fabrikam"}, "another table": {other, "datakeys"}}
 	for what, tenant := range tenants {
 		registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(tenant.table, w.wrapper, &encryption.RegistryOptions{Name: tenant.name}))
-		assert.Check(t, assert.Err(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "theirs"))
+		assert.Check(t, assert.Err(registry.CreateDataKey(ctx)), assert.Err(fetchBeacon(ctx, registry, "theirs", 0)))
 		from := intrude(t, w.s, tenant.table.Name())
 		to := intrude(t, w.s, w.keys.Name())
 		theirs, _ := from.read(t, tables.Key{Partition: tenant.name, Row: "current"})["DataKey"].(string)
@@ -47,7 +47,7 @@ func TestRegistryReplay(t *testing.T) {
 		fresh := w.open(t, w.wrapper, nil)
 		r = assert.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), fresh, nil))
 		assert.ErrorIs(t, r.Insert(ctx, june("Sales", 1)), tables.ErrWiring, "%s: a write under their key, with our own row", what)
-		assert.ErrorIs(t, assert.Err(fresh.Beacon(ctx, "theirs", 0)), tables.ErrGarbled, "%s: their beacon", what)
+		assert.ErrorIs(t, assert.Err(fetchBeacon(ctx, fresh, "theirs", 0)), tables.ErrGarbled, "%s: their beacon", what)
 		assert.ErrorContains(t, fresh.Check(ctx), theirs, "%s: Check", what)
 		to.put(t, tables.Key{Partition: "datakeys", Row: "current"}, ours)
 	}
@@ -139,7 +139,7 @@ func TestPublicWrappingKeys(t *testing.T) {
 		return w.open(t, encryption.NewChain(public, w.wrapper), &o)
 	}
 	id := assert.Must[encryption.DataKeyID](t)(in(encryption.RegistryOptions{}).CreateDataKey(ctx))
-	assert.Check(t, in(encryption.RegistryOptions{}).CreateBeacon(ctx, "number"))
+	assert.Check(t, assert.Err(fetchBeacon(ctx, in(encryption.RegistryOptions{TrustTable: true}), "number", 0)))
 	table := w.account.Table("Employees")
 	assert.Check(t, table.Create(ctx))
 	employees := func(registry *encryption.Registry) *patterns.Repository[employee] {
@@ -150,7 +150,7 @@ func TestPublicWrappingKeys(t *testing.T) {
 
 	strict := in(encryption.RegistryOptions{})
 	refusedBy(t, assert.Err(employees(strict).Get(ctx, employeeKey("Sales", 1))), "a read")
-	for what, err := range map[string]error{"a write": employees(strict).Insert(ctx, june("Sales", 3)), "a beacon": assert.Err(strict.Beacon(ctx, "number", 0)),
+	for what, err := range map[string]error{"a write": employees(strict).Insert(ctx, june("Sales", 3)), "a beacon": assert.Err(fetchBeacon(ctx, strict, "number", 0)),
 		"Rewrap": assert.Err(strict.Rewrap(ctx)), "Check": strict.Check(ctx)} {
 		if !errors.Is(err, tables.ErrWiring) || what != "a write" && !strings.Contains(err.Error(), "RegistryOptions.Trusted") {
 			t.Errorf("%s: %v", what, err)

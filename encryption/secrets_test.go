@@ -25,8 +25,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	local2 := assert.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private))
 	registry := assert.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, encryption.NewChain(local, local2), &encryption.RegistryOptions{Name: "printed"}))
 	id := assert.Must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
-	assert.Check(t, registry.CreateBeacon(t.Context(), "b"))
-	beacon := assert.Must[encryption.Beacon](t)(registry.Beacon(t.Context(), "b", 0))
+	beacon := assert.Must[*encryption.Beacon](t)(fetchBeacon(t.Context(), registry, "b", 0))
 	stream := streamOf(t, registry, "")
 	w.registry = registry
 	e := encryption.New[employee]("encryption", registry, &encryption.Options{Legacy: local})
@@ -50,7 +49,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		local    encryption.LocalKey
 		rsa      encryption.LocalRSAKey
 		chain    encryption.Chain
-		beacon   encryption.Beacon
+		beacon   *encryption.Beacon
 		stream   encryption.Stream
 		registry encryption.Registry
 	}

@@ -45,11 +45,11 @@ func TestTrusted(t *testing.T) {
 		return w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "rsa", Trusted: trusted, TrustTable: true})
 	}
 	ours := assert.Must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
-	assert.Check(t, in().CreateBeacon(ctx, "number"))
-	beacon := assert.Must[encryption.Beacon](t)(in().Beacon(ctx, "number", 0)).KeyID()
+	assert.Check(t, assert.Err(fetchBeacon(ctx, in(), "number", 0)))
+	beacon := assert.Must[*encryption.Beacon](t)(fetchBeacon(ctx, in(), "number", 0)).KeyID()
 	w.registry = in(ours, beacon)
 	strict := w.employees(t, "Employees", nil)
-	assert.Check(t, strict.Insert(ctx, june("Sales", 1)), w.registry.Check(ctx), assert.Err(w.registry.Beacon(ctx, "number", 0)))
+	assert.Check(t, strict.Insert(ctx, june("Sales", 1)), w.registry.Check(ctx), assert.Err(fetchBeacon(ctx, w.registry, "number", 0)))
 
 	// A data key of theirs, which the table says is current.
 	theirs := assert.Must[encryption.DataKeyID](t)(in().CreateDataKey(ctx))
@@ -80,12 +80,12 @@ func TestTrusted(t *testing.T) {
 	for _, row := range []string{"key_" + ours.String(), "beacon_number"} {
 		put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "rsa", Row: row}, Properties: planted(t, w.wrapper, w.keys, key, row)})
 	}
-	assert.Check(t, assert.Err(in().Beacon(ctx, "number", 0)), in().Check(ctx)) // they are right in all else
+	assert.Check(t, assert.Err(fetchBeacon(ctx, in(), "number", 0)), in().Check(ctx)) // they are right in all else
 	w.registry = in(ours, beacon)
 	strict = w.employees(t, "Employees", nil)
 	_, err = strict.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a key of theirs in the row of ours")
-	for what, err := range map[string]error{"a write": strict.Insert(ctx, june("Sales", 4)), "a beacon": assert.Err(w.registry.Beacon(ctx, "number", 0)), "Rewrap": assert.Err(w.registry.Rewrap(ctx))} {
+	for what, err := range map[string]error{"a write": strict.Insert(ctx, june("Sales", 4)), "a beacon": assert.Err(fetchBeacon(ctx, w.registry, "number", 0)), "Rewrap": assert.Err(w.registry.Rewrap(ctx))} {
 		assert.ErrorIs(t, err, tables.ErrWiring, what)
 	}
 	if err := w.registry.Check(ctx); strings.Count(err.Error(), "not among") != 3 || strings.Count(err.Error(), "has no data key") != 2 {

@@ -48,5 +48,5 @@ type BulkOptions struct {
 	Refused func(*Error) error
 	// Progress is called after each committed transaction, one call at a time. A slow call delays the other
 	// transactions.
-	Progress func(Report)
+	Progress func(BulkReport)
 }

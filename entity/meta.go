@@ -11,16 +11,16 @@ import (
 // Meta records from which row an entity was read. Embed it in every type that a Repository stores: the conditional Replace,
 // Merge and Delete send its ETag, and Replace and Delete use it to find the entity's other rows. A write updates the Meta of
 // the value that was written. Copies of the value that were made before are then outdated, and writing one of them returns
-// ErrConflict.
+// ErrConflict. Package encoding/json neither writes nor reads a Meta, so an entity's JSON has only T's own fields.
 type Meta struct {
 	// ETag is the ETag of the row as it was read, or after the last write of this value.
-	ETag azcore.ETag `table:"-"`
+	ETag azcore.ETag `table:"-" json:"-"`
 	// Timestamp is the service's time of the last change of the row, as read.
-	Timestamp time.Time `table:"-"`
+	Timestamp time.Time `table:"-" json:"-"`
 	// Lossy reports that a text of the row has half of a surrogate pair, as programs in JavaScript can store it. No Go string can
 	// hold that, so it was read as U+FFFD. Writes of the value, except Delete, return ErrInvalid until the program has corrected the text and
 	// set Lossy to false.
-	Lossy bool `table:"-"`
+	Lossy bool `table:"-" json:"-"`
 
 	carried any // what the library knows about the entity, for the next write: see package internal/carry
 }

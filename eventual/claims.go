@@ -93,6 +93,9 @@ func putInTime(ctx context.Context, since time.Time, put func(context.Context) e
 // seal returns the text of an envelope for a storage queue. If it exceeds the limit, seal stores the body in a blob and returns claimed as true;
 // SweepClaims removes that blob if the text is never put.
 func (q *queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
+	if err := q.signing.load(ctx, false); err != nil {
+		return "", false, err
+	}
 	text, fits, err := e.encode(q.place(), q.signing)
 	if err != nil {
 		return "", false, errs.InvalidIn(op, q.name, "a message of type %q cannot be encoded as JSON; its strings must be valid UTF-8", e.Type)

@@ -147,21 +147,16 @@ func newExampleQueue(ctx context.Context, name string) *eventual.Queue {
 }
 
 // openSigned opens a queue whose messages only the programs that can read the table Secrets can make.
-func openSigned(ctx context.Context, account *tables.Account) (*eventual.Queue, error) {
-	keys, err := eventual.EnsureSigningKeys(ctx, account.Table("Secrets"), "orders")
-	if err != nil {
-		return nil, err
-	}
+func openSigned(account *tables.Account) (*eventual.Queue, error) {
+	keys := eventual.StoredSigningKeys(account.Table("Secrets"), "orders") // Queue.Create makes it
 	return eventual.NewQueue(account, "orders", &eventual.QueueOptions{SigningKeys: keys})
 }
 
-func ExampleEnsureSigningKeys() {
-	ctx := context.Background()
-	account := storage()
-	if err := account.Table("Secrets").CreateIfMissing(ctx); err != nil {
-		log.Fatal(err)
+func ExampleStoredSigningKeys() {
+	queue, err := openSigned(storage())
+	if err == nil {
+		err = queue.Create(context.Background())
 	}
-	queue, err := openSigned(ctx, account)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (m *mailer) send(id, to string) {
 // answer of the other system was lost.
 func ExampleOnCommit() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(customerAccount(), "welcome", nil)
+	store, err := patterns.Open("welcome", &patterns.StoreOptions{Account: customerAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func ExampleOnCommit() {
 	// 2 calls
 }
 
-// handleIntents handles what writers have left. A service calls eventual.Run instead, which goes on until its context ends.
+// handleIntents handles what writers have left. A service calls Store.Start instead, whose worker goes on until it is stopped.
 func handleIntents(ctx context.Context, store *patterns.Store) error {
 	worker, err := eventual.NewWorker(eventual.Intents(store), nil, &eventual.WorkerOptions{RetryDelay: func(int) time.Duration { return 0 }})
 	if err != nil {
@@ -98,7 +98,7 @@ func (x *searchIndex) put(key tables.Key, document string) {
 // the last call for an entity gets its last state, so it needs no Commit.ID.
 func ExampleOnCommit_searchIndex() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(customerAccount(), "search", nil)
+	store, err := patterns.Open("search", &patterns.StoreOptions{Account: customerAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func ExampleWorkerOptions_ownedPartitions() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(account, "owners", nil)
+	store, err := patterns.Open("owners", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		log.Fatal(err)
 	}

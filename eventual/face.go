@@ -6,7 +6,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/queueclient"
 	"github.com/tablepatterns/tablepatterns/internal/stores"
@@ -58,9 +57,9 @@ func rootOf(s *patterns.Store) stores.Store {
 	return of
 }
 
-// IntentQueue says how a store opens its queue of intents. Give it to StoreOptions.Intents; the author of a pattern with effects outside of the
-// partition gives IntentQueue(nil) to Implementation.Intents.
-func IntentQueue(options *QueueOptions) driver.IntentQueue {
+// IntentQueue says how a store opens its queue of intents, and how Store.Start handles them. Give it to StoreOptions.Intents; the author of a
+// pattern with effects outside of the partition gives IntentQueue(nil, nil) to Implementation.Intents.
+func IntentQueue(options *QueueOptions, worker *WorkerOptions) driver.IntentQueue {
 	return driver.IntentQueue(stores.NewOpener(func(account *core.Account, name string, of stores.Options) (stores.Queue, error) {
 		q, err := newQueue((*tables.Account)(account), name, options)
 		if err != nil {
@@ -68,46 +67,24 @@ func IntentQueue(options *QueueOptions) driver.IntentQueue {
 		}
 		q.repositories.open = of.OpenRepository
 		q.runner.open.limit(of.MaxOpen)
-		return q.runner, nil
+		q.runner.worker, err = newWorker(q, nil, worker)
+		return q.runner, err
 	}))
 }
 
-// Intents returns the queue of a store's intents, for its length, its poison queue, and the movers of package archive, whose moves Run also
-// handles. It is nil if the account has no queue endpoint. Store.Create creates the queue if Intents was called before.
+// Intents returns the queue of a store's intents, for its length, its poison queue, and the movers of package archive, whose moves the worker
+// of Store.Start also handles. It is nil if the account has no queue endpoint. Store.Create creates the queue if Intents was called before.
 func Intents(s *patterns.Store) *Queue {
 	of := rootOf(s)
 	if of == nil {
 		return nil
 	}
-	opened, err := of.Intents(stores.Opener(IntentQueue(nil))) // NewStore has refused all names for which this fails
+	opened, err := of.Intents(stores.Opener(IntentQueue(nil, nil))) // Open has refused all names for which this fails
 	if err != nil || opened == nil {
 		return nil
 	}
 	of.Know(opened.Entry())
 	return opened.(*runner).face
-}
-
-// Run is a worker for the intents of a store's repositories, until ctx ends: it finishes changes whose writers died, and applies the effects of
-// patterns attached with Async. At least one process must run it. Call Store.Create before, or set StoreOptions.CheckReady: while the queue does
-// not exist, Run logs failed polls. It returns as Worker.Run does, and tables.ErrWiring if no repository of the store needs a worker.
-func Run(ctx context.Context, s *patterns.Store, options *WorkerOptions) error {
-	of := rootOf(s)
-	switch {
-	case of == nil:
-		return errs.Wiringf("Run", "", "the store is nil or the zero value; make it with patterns.NewStore")
-	case of.Account().Endpoints().Queue == "":
-		return errs.Wiringf("Run", "", "the store has no queue of intents; set Endpoints.Queue of its account")
-	case !of.Needed():
-		return errs.Wiringf("Run", "", "no repository of the store has effects outside of its partition, and no mover uses Intents, so there is nothing to do; make the repositories before")
-	}
-	worker, err := NewWorker(Intents(s), nil, options)
-	if err == nil && of.ChecksReady() {
-		err = s.Ready(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	return worker.Run(ctx)
 }
 
 // QueueService returns the SDK's client for the queue service of an account, nil without a queue endpoint.

@@ -114,8 +114,12 @@ func (r *reconcilers) find(name string) (func(context.Context, intents.Intent) e
 // runner has the methods of a Queue for repositories, which programs should not see.
 type runner struct {
 	*queue
-	open openIntents
+	open   openIntents
+	worker *Worker // of Store.Start
 }
+
+// Work implements stores.Queue.
+func (r *runner) Work(ctx context.Context) error { return r.worker.Run(ctx) }
 
 // Register implements intents.Runner.
 func (r *runner) Register(repository string, reconcile func(context.Context, intents.Intent) error) error {

@@ -87,7 +87,7 @@ func (o *Outbox[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error
 	if o.handle == nil {
 		return driver.Implementation{Name: o.name}, errors.New("OnCommit was given a nil handler; give it a function")
 	}
-	return driver.Implementation{Name: o.name, Binding: &o.repository, Pattern: o, Intents: IntentQueue(nil), Effect: driver.Effect{Last: true, OutsideKeys: o.namePrior,
+	return driver.Implementation{Name: o.name, Binding: &o.repository, Pattern: o, Intents: IntentQueue(nil, nil), Effect: driver.Effect{Last: true, OutsideKeys: o.namePrior,
 		Reconcile: func(ctx context.Context, all []*driver.Reconciliation) error {
 			o.reconcile(ctx, host, all)
 			return nil

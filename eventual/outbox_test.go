@@ -11,6 +11,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -90,7 +92,7 @@ func salesWith(s *storagetest.Service, names [2]string, mostOpen int, all ...pat
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := patterns.NewStore(account, names[1], &patterns.StoreOptions{MaxOpen: mostOpen, Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: time.Minute})})
+	store, err := patterns.Open(names[1], &patterns.StoreOptions{Account: account, MaxOpen: mostOpen, Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: time.Minute}, nil)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -194,7 +196,7 @@ func verbs(t *testing.T, x *commits, store *patterns.Store, repo *patterns.Repos
 	bulk(tables.BulkUpsert, saleOf("b", 5), saleOf("e", 6))
 	wants("a bulk upsert", "b 5", "e 6")
 
-	for _, job := range []func(context.Context, *patterns.JobOptions) (tables.Report, error){repo.Rebuild, repo.Repair, repo.Verify} {
+	for _, job := range []harness.RepositoryJob[tally.Report]{harness.Tallied(repo.Rebuild), harness.Tallied(repo.Repair), harness.Tallied(repo.Verify)} {
 		if report, err := job(ctx, nil); err != nil || report.Failed > 0 {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -253,14 +255,14 @@ func TestOnCommitHidesTheHandlersKind(t *testing.T) {
 	var log logged
 	s := storagetest.Simulator(t, nil)
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: log.logger()}))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "kinds", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("kinds", &patterns.StoreOptions{Account: account}))
 	repo := assert.Must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table("Sales"), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }}, eventual.OnCommit("calls", x.handle, nil)))
 	assert.Check(t, store.Create(t.Context()))
 	x.fail = func(eventual.Commit[sale]) error {
 		return &tables.Error{Op: "Insert", Table: "Others", Kind: tables.ErrDuplicate}
 	}
 	assert.Check(t, repo.Insert(t.Context(), saleOf("a", 1)))
-	assert.Check(t, store.Close(t.Context()))
+	assert.Check(t, harness.Settle(t.Context(), store))
 	if text := log.String(); !strings.Contains(text, "the handler of OnCommit failed") || !strings.Contains(text, "pattern=calls") || strings.Contains(text, "decide which entity") {
 		t.Error(text)
 	}

@@ -132,7 +132,8 @@ func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.T
 func beOutbox(t *testing.T, names []string) {
 	s := storagetest.Azurite(t)
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, names[1], &patterns.StoreOptions{Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: killVisibility})}))
+	store := assert.Must[*patterns.Store](t)(patterns.Open(names[1], &patterns.StoreOptions{Account: account, Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: killVisibility},
+		&eventual.WorkerOptions{Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})}))
 	seen := saleEffects{effects: effects{table: account.Table(names[2]), told: os.Stdout}}
 	repo := assert.Must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table(names[0]), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }},
 		eventual.OnCommit("calls", seen.count, nil)))
@@ -141,12 +142,8 @@ func beOutbox(t *testing.T, names []string) {
 		io.Copy(io.Discard, os.Stdin)
 		over.Store(true)
 	}()
-	ctx, cancel := context.WithCancel(t.Context())
-	var worker, writers sync.WaitGroup
-	worker.Go(func() {
-		err := eventual.Run(ctx, store, &eventual.WorkerOptions{Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})
-		assert.NoError(t, err)
-	})
+	ctx, stop := t.Context(), assert.Must[func() error](t)(store.Start(t.Context()))
+	var writers sync.WaitGroup
 	var next atomic.Int64
 	for range outboxKillWriters {
 		writers.Go(func() {
@@ -160,12 +157,11 @@ func beOutbox(t *testing.T, names []string) {
 		})
 	}
 	writers.Wait()
-	assert.Check(t, store.Close(ctx))
+	assert.Check(t, harness.Settle(ctx, store))
 	for assert.Must[int](t)(eventual.Intents(store).Length(ctx)) > 0 {
 		time.Sleep(50 * time.Millisecond)
 	}
-	cancel()
-	worker.Wait()
+	assert.Check(t, stop())
 }
 
 // sellTwice inserts a sale and replaces it: its total is the number of its changes.

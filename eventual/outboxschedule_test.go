@@ -115,7 +115,7 @@ func (r *outboxSchedule) writer(seed uint64) explore.Actor {
 			r.Log.Told(r.change(ctx, repo, rng))
 		}
 		if !dead() {
-			_ = store.Close(ctx)
+			_ = harness.Settle(ctx, store)
 		}
 		return done == r.changes, nil
 	})

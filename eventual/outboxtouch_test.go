@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -24,7 +25,7 @@ import (
 // TestOnCommitIgnoresTouches: Rebuild and Repair, which write entities again to add rows of a new index, do not call the handler, and
 // neither does Upgrade, which writes them in a new version.
 func TestOnCommitIgnoresTouches(t *testing.T) {
-	type job = func(context.Context, *patterns.JobOptions) (tables.Report, error)
+	type job = harness.RepositoryJob[tally.Report]
 	version := func(n int) *heterogeneous.Type[sale] {
 		o := &heterogeneous.TypeOptions{}
 		if n > 1 {
@@ -33,9 +34,9 @@ func TestOnCommitIgnoresTouches(t *testing.T) {
 		return heterogeneous.NewType[sale]("Sale", n, o)
 	}
 	for name, of := range map[string]func(*patterns.Repository[sale], *heterogeneous.Type[sale]) job{
-		"Rebuild": func(r *patterns.Repository[sale], _ *heterogeneous.Type[sale]) job { return r.Rebuild },
-		"Repair":  func(r *patterns.Repository[sale], _ *heterogeneous.Type[sale]) job { return r.Repair },
-		"Upgrade": func(_ *patterns.Repository[sale], v *heterogeneous.Type[sale]) job { return v.Upgrade },
+		"Rebuild": func(r *patterns.Repository[sale], _ *heterogeneous.Type[sale]) job { return harness.Tallied(r.Rebuild) },
+		"Repair":  func(r *patterns.Repository[sale], _ *heterogeneous.Type[sale]) job { return harness.Tallied(r.Repair) },
+		"Upgrade": func(_ *patterns.Repository[sale], v *heterogeneous.Type[sale]) job { return harness.Tallied(v.Upgrade) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storagetest.Open(t)

@@ -93,8 +93,10 @@ func newQueue(account *tables.Account, name string, options *QueueOptions) (*que
 		return nil, errs.Wiringf(op, name, "the account is nil; make one with tables.NewAccount")
 	case queueclient.Service((*core.Account)(account)) == nil:
 		return nil, errs.Wiringf(op, name, "the account has no queue endpoint; set Endpoints.Queue")
-	case o.SigningKeys != nil && len(o.SigningKeys.keys()) == 0:
-		return nil, errs.Wiringf(op, name, "the SigningKeys hold no key; make them with NewSigningKeys")
+	case o.SigningKeys != nil && o.SigningKeys.stored == nil && len(o.SigningKeys.keys()) == 0:
+		return nil, errs.Wiringf(op, name, "the SigningKeys hold no key; make them with NewSigningKeys or StoredSigningKeys")
+	case o.SigningKeys != nil && o.SigningKeys.stored != nil && o.SigningKeys.stored.table == nil:
+		return nil, errs.Wiringf(op, name, "the table of StoredSigningKeys is nil; make it with Store.Table or Account.Table")
 	case o.Shards < 0 || o.Shards > maxShards:
 		return nil, errs.Wiringf(op, name, "QueueOptions.Shards is %d; it must be 1 to %d, or 0 for 1", o.Shards, maxShards)
 	case o.VisibilityTimeout < time.Second || o.VisibilityTimeout > longestHidden || o.VisibilityTimeout%time.Second != 0:
@@ -178,6 +180,9 @@ func (q *queue) create(ctx context.Context) error {
 		if err != nil && !wire.HasCode(err, "ContainerAlreadyExists") {
 			return writeFailure(op, q.claimsName, err, &ex)
 		}
+	}
+	if err := q.signing.load(ctx, true); err != nil {
+		return err
 	}
 	return there
 }
@@ -285,6 +290,11 @@ func (q *queue) Entry() stores.Entry {
 		e.Parts = append(e.Parts, resource.Resource{Kind: resource.Queue, Name: name, Check: func(ctx context.Context) error {
 			_, err := shard.GetProperties(ctx, nil)
 			return failure(opReady, name, err)
+		}})
+	}
+	if q.signing != nil && q.signing.stored != nil {
+		e.Parts = append(e.Parts, resource.Resource{Kind: resource.Table, Name: q.signing.stored.table.Name(), Check: func(ctx context.Context) error {
+			return q.signing.load(ctx, false)
 		}})
 	}
 	if q.claims != nil {

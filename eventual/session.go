@@ -111,6 +111,10 @@ func (s *session) poll(shard, n int) (got int, err error) {
 	polling, span := s.signals.Begin(s.handling, telemetry.Queues, telemetry.ReceiveVerb, s.queue.name)
 	ended := telemetry.ErrPanicked // until the client's policies have returned
 	defer func() { span.End(ended) }()
+	if err := s.queue.signing.load(polling, false); err != nil {
+		ended = err
+		return 0, err
+	}
 	answer, err := s.queue.shards[shard].DequeueMessages(polling, &azqueue.DequeueMessagesOptions{NumberOfMessages: &count, VisibilityTimeout: &hidden})
 	if err != nil {
 		err = failure("Poll", s.queue.shardNames[shard], err)

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -26,6 +27,7 @@ import (
 type SigningKeys struct {
 	// secrets is a function because package fmt prints unexported fields, and values to which they point, without calling their methods.
 	secrets func() [][]byte
+	stored  *storedKey // nil for keys of the program
 }
 
 func (s *SigningKeys) keys() [][]byte {
@@ -63,38 +65,60 @@ const (
 	signingProperty  = "Key"
 )
 
-// EnsureSigningKeys returns the key that a row of a table holds, and stores a random one first if there is none, for programs that have no other
-// place for a secret. Anyone who can read the row can sign: let only the programs of the queue read the table. name distinguishes the keys of
-// several queues. Concurrent calls return the same key. Call it once in each process, at its start.
+// StoredSigningKeys returns the key that a row of a table holds, for programs that have no other place for a secret. Queue.Create, and so
+// Store.Create, stores a random one if there is none, and creates the table; the queue reads it before its first message. Anyone who can read the
+// row can sign: let only the programs of the queue read the table. name distinguishes the keys of several queues. All programs of a queue get the
+// same key.
 //
-// The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key. Requests: 1, and 2 more if the row does
-// not exist yet.
-func EnsureSigningKeys(ctx context.Context, table *tables.Table, name string) (*SigningKeys, error) {
-	const op = "EnsureSigningKeys"
-	if table == nil {
-		return nil, errs.Wiringf(op, "", "the table is nil; make it with Account.Table")
+// The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key. Requests: 0; 1 before the first message, and
+// 4 for the first Create of a queue.
+func StoredSigningKeys(table *tables.Table, name string) *SigningKeys {
+	stored := &storedKey{table: table, key: tables.Key{Partition: compoundkey.Join(signingPartition, compoundkey.String(name)), Row: signingRow}}
+	return &SigningKeys{stored: stored, secrets: func() [][]byte {
+		if secret := stored.held.Load(); secret != nil {
+			return [][]byte{*secret}
+		}
+		return nil
+	}}
+}
+
+// storedKey is a key in a row of a table.
+type storedKey struct {
+	table *tables.Table
+	key   tables.Key
+	held  atomic.Pointer[[]byte] // nil until it is read
+}
+
+// load reads a stored key, once; with create it stores a random one if there is none.
+func (s *SigningKeys) load(ctx context.Context, create bool) error {
+	if s == nil || s.stored == nil || s.stored.held.Load() != nil {
+		return nil
 	}
-	key := tables.Key{Partition: compoundkey.Join(signingPartition, compoundkey.String(name)), Row: signingRow}
-	rows := table.Entities()
-	row, err := rows.Get(ctx, key)
-	if errors.Is(err, tables.ErrNotFound) {
-		row = &tables.Entity{Key: key}
+	const op = "StoredSigningKeys"
+	k, rows := s.stored, s.stored.table.Entities()
+	row, err := rows.Get(ctx, k.key)
+	if create && (errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrMissingResource)) {
+		if err = k.table.CreateIfMissing(ctx); err != nil {
+			return err
+		}
+		row = &tables.Entity{Key: k.key}
 		secret := make([]byte, signingKeyBytes)
 		rand.Read(secret)
 		row.Set(signingProperty, tables.Binary(secret))
 		if err = rows.Insert(ctx, row); err == nil || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome) {
-			row, err = rows.Get(ctx, key) // another caller inserted a key first; use that
+			row, err = rows.Get(ctx, k.key) // the key of whoever came first
 		}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	secret, ok := row.Get(signingProperty).Bytes()
 	if !ok || len(secret) < leastSigningKey {
-		return nil, &tables.Error{Op: op, Table: table.Name(), Key: key, Kind: tables.ErrGarbled,
+		return &tables.Error{Op: op, Table: k.table.Name(), Key: k.key, Kind: tables.ErrGarbled,
 			Err: fmt.Errorf("property %s of the row is not a Binary of at least %d bytes; delete the row to have a new key made", signingProperty, leastSigningKey)}
 	}
-	return NewSigningKeys(secret)
+	k.held.Store(&secret)
+	return nil
 }
 
 // Format implements fmt.Formatter: no verb shows a key.

@@ -199,23 +199,26 @@ func TestSigningKeys(t *testing.T) {
 	}
 }
 
-// TestEnsureSigningKeys: one key for all programs, whoever comes first.
-func TestEnsureSigningKeys(t *testing.T) {
+// TestStoredSigningKeys: one key for all programs, whoever comes first.
+func TestStoredSigningKeys(t *testing.T) {
 	s := storagetest.Open(t)
 	q := newQueue(t, s, nil)
 	table := q.Account().Table(s.TableName(t))
-	assert.Check(t, table.Create(t.Context()))
-	all := make(chan *eventual.SigningKeys, 8)
+	signed := func(name string) *eventual.Queue {
+		return assert.Must[*eventual.Queue](t)(openQueue(s, q.Name(), &eventual.QueueOptions{SigningKeys: eventual.StoredSigningKeys(table, name)}))
+	}
+	harness.WantKind(t, assert.Err(signed("orders").Send(t.Context(), "work", 1, nil)), tables.ErrMissingResource) // before Create
+	all := make(chan *eventual.Queue, 8)
 	for range cap(all) {
 		go func() {
-			keys, err := eventual.EnsureSigningKeys(t.Context(), table, "orders")
-			assert.NoError(t, err)
-			all <- keys
+			queue := signed("orders")
+			assert.NoError(t, queue.CreateIfMissing(t.Context()))
+			all <- queue
 		}()
 	}
-	var queues []*eventual.Queue
+	queues := []*eventual.Queue{signed("orders")} // which reads the key when it needs it
 	for range cap(all) {
-		queues = append(queues, assert.Must[*eventual.Queue](t)(openQueue(s, q.Name(), &eventual.QueueOptions{SigningKeys: <-all})))
+		queues = append(queues, <-all)
 	}
 	for _, from := range queues {
 		assert.Must[string](t)(from.Send(t.Context(), "work", large, nil))
@@ -224,8 +227,8 @@ func TestEnsureSigningKeys(t *testing.T) {
 	if stats.Handled != int64(len(queues)) || stats.Failed != 0 {
 		t.Errorf("%+v", stats)
 	}
-	other := assert.Must[*eventual.SigningKeys](t)(eventual.EnsureSigningKeys(t.Context(), table, "bills"))
-	foreign := assert.Must[*eventual.Queue](t)(openQueue(s, q.Name(), &eventual.QueueOptions{SigningKeys: other}))
+	foreign := signed("bills")
+	assert.Check(t, foreign.CreateIfMissing(t.Context()))
 	assert.Must[string](t)(foreign.Send(t.Context(), "work", large, nil))
 	if stats := drain(t, queues[0], nil); stats.Poisoned != 1 {
 		t.Errorf("another queue's key signs: %+v", stats)
@@ -233,7 +236,7 @@ func TestEnsureSigningKeys(t *testing.T) {
 	spoiled := &tables.Entity{Key: tables.Key{Partition: "tpsigning_spoiled", Row: "key"}}
 	spoiled.Set("Key", tables.String("no key"))
 	assert.Check(t, table.Entities().Insert(t.Context(), spoiled))
-	assert.ErrorIs(t, assert.Err(eventual.EnsureSigningKeys(t.Context(), table, "spoiled")), tables.ErrGarbled, "a key that is none")
+	assert.ErrorIs(t, signed("spoiled").CreateIfMissing(t.Context()), tables.ErrGarbled, "a key that is none")
 }
 
 // TestUnsignedIsTold: a worker without keys says once what that means.

@@ -32,7 +32,7 @@ func TestGolden(t *testing.T) {
 		t.Errorf("a type that is known by its keys reads as %s", text(v))
 	}
 	assert.Check(t, registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "worker_1"}, visit))
-	if report := assert.Must[tables.Report](t)(bare.Upgrade(ctx, nil)); report.Read != 0 {
+	if report := assert.Must[patterns.RewriteReport](t)(bare.Upgrade(ctx, nil)); report.Read != 0 {
 		t.Errorf("there is no other version, and %+v", report)
 	}
 }

@@ -334,7 +334,7 @@ func TestRegistryOfAStore(t *testing.T) {
 		Fleet string
 		Name  string
 	}
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "fleet", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("fleet", &patterns.StoreOptions{Account: harness.Account(t)}))
 	table := store.Table(storagetest.Open(t).TableName(t))
 	assert.Check(t, table.Create(t.Context()))
 	var types []heterogeneous.AnyType

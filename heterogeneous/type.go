@@ -85,7 +85,7 @@ func (t *Type[T]) String() string { return t.tag.String() }
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (t *Type[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	implementation := driver.Implementation{Name: typeName, Binding: &t.repository, Prior: storedTag, Fits: t.fits,
-		Transform: &driver.Transform{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas}}
+		Transform: &driver.Transform{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas, Adds: t.someVersionHas}}
 	if !t.options.ByKey {
 		implementation.Seals = []string{EntityType} // whoever could change it would choose the steps that upgrade the entity
 	}
@@ -143,6 +143,12 @@ func (t *Type[T]) everyVersionHas(property string) bool {
 		return true
 	}
 	return !slices.ContainsFunc(t.options.Steps, func(s Step) bool { return !slices.Contains(s.known, property) })
+}
+
+// someVersionHas reports whether an earlier version, or the library beside the type's fields, can store a property.
+func (t *Type[T]) someVersionHas(property string) bool {
+	return property == EntityType && !t.options.ByKey ||
+		slices.ContainsFunc(t.options.Steps, func(s Step) bool { return s.known == nil || slices.Contains(s.known, property) })
 }
 
 // storedTag returns the stored EntityType, the prior state of an entity.
@@ -249,7 +255,7 @@ func (t *Type[T]) upgraded(key tables.Key, p tables.Properties) (tables.Properti
 //
 // An entity that cannot be upgraded does not end the run: Upgrade gives it to JobOptions.Found, as
 // Undecodable if a step refuses it and Different otherwise, with the error in Finding.Err. Upgrade returns
-// ErrWiring if Patterns, Lag, Rows or DryRun is set. In the Report, even together with an error, Read counts
+// ErrWiring if Patterns, Lag, Rows or DryRun is set. In the report, even together with an error, Read counts
 // the entities that were not of the current version, Written those that this run has written as the current
 // version, and Failed those that could not be upgraded; concurrent writers have written or deleted the others.
 // The counts do not include the runs that this run resumes. You can remove the steps after a complete run
@@ -258,14 +264,14 @@ func (t *Type[T]) upgraded(key tables.Key, p tables.Properties) (tables.Properti
 // Requests: 1 for each page of at most 1,000 older rows, and 1 for each change set of 100 rows, so 11 for
 // 1,000 old entities of a partition without other patterns; 2 more for each conflict, and with several pages
 // the additional requests of Query.AllParallel. If the type has no steps, it reads all rows of the type.
-func (t *Type[T]) Upgrade(ctx context.Context, options *patterns.JobOptions) (tables.Report, error) {
+func (t *Type[T]) Upgrade(ctx context.Context, options *patterns.JobOptions) (patterns.RewriteReport, error) {
 	const op = "Upgrade"
 	host, err := t.repository.Host(op, typeName)
 	if err != nil {
-		return tables.Report{}, err
+		return patterns.RewriteReport{}, err
 	}
 	if t.options.ByKey {
-		return tables.Report{}, nil
+		return patterns.RewriteReport{}, nil
 	}
 	job := &patterns.RewriteJob{Op: op, Pattern: typeName, Kind: driver.ChangeReplace, Where: t.older(),
 		Outdated: func(_ tables.Key, p tables.Properties, _ bool) (outdated, known bool) { return t.upgradable(p), true }}

@@ -72,7 +72,7 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 func TestDroppedPeriodWithIntents(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "logins", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("logins", &patterns.StoreOptions{Account: account}))
 	schema := schemaOf("Logins", func() time.Time { return noon })
 	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 		return patterns.NewRepository(store.RunTimeTable(table), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")},

@@ -28,15 +28,13 @@ type stock struct {
 func stockRoutes(rows *tables.Rows[stock]) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(w http.ResponseWriter, r *http.Request, v *stock) error) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		mux.Handle(pattern, httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 			v, err := rows.Get(r.Context(), tables.Key{Partition: "shop", Row: r.PathValue("article")})
-			if err == nil {
-				err = do(w, r, v)
-			}
 			if err != nil {
-				httpapi.WriteError(w, r, err)
+				return err
 			}
-		})
+			return do(w, r, v)
+		}))
 	}
 	send := func(w http.ResponseWriter, v *stock) error {
 		httpapi.SetETag(w.Header(), v.ETag)

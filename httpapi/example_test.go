@@ -20,10 +20,10 @@ import (
 
 // note is an entity of a tenant.
 type note struct {
-	tables.Meta `json:"-"`
-	Tenant      string `json:"-"`
-	ID          string `json:"id"`
-	Text        string `json:"text"`
+	tables.Meta
+	Tenant string `json:"-"`
+	ID     string `json:"id"`
+	Text   string `json:"text"`
 }
 
 // notes is the handler: GET and POST of /TENANT/notes, GET and PUT of /TENANT/notes/ID. Who may use a tenant is checked before.
@@ -34,15 +34,10 @@ type notes struct {
 
 func (n *notes) routes() http.Handler {
 	mux := http.NewServeMux()
-	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"GET /{tenant}/notes": n.list, "POST /{tenant}/notes": n.post, "GET /{tenant}/notes/{id}": n.get, "PUT /{tenant}/notes/{id}": n.put,
-	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := handle(w, r); err != nil {
-				httpapi.WriteError(w, r, err) // log err here, the caller gets nothing of it
-			}
-		})
-	}
+	mux.Handle("GET /{tenant}/notes", httpapi.Handler(n.list))
+	mux.Handle("POST /{tenant}/notes", httpapi.Handler(n.post))
+	mux.Handle("GET /{tenant}/notes/{id}", httpapi.Handler(n.get))
+	mux.Handle("PUT /{tenant}/notes/{id}", httpapi.Handler(n.put))
 	return mux
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -54,7 +55,7 @@ func TestProblems(t *testing.T) {
 		for r, want := range map[*http.Request]int{nil: c.status, get: c.status, put: c.with} {
 			w := httptest.NewRecorder()
 			w.Header().Set("ETag", `"of what was read"`)
-			httpapi.WriteError(w, r, err)
+			httpapi.ProblemOf(r, err).Write(w)
 			var p httpapi.Problem
 			assert.Check(t, json.Unmarshal(w.Body.Bytes(), &p))
 			code := c.code
@@ -113,6 +114,41 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// TestHandlerErrors: an error becomes a problem and a line of the log without keys; after a part of the response it ends the connection.
+func TestHandlerErrors(t *testing.T) {
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	mux := http.NewServeMux()
+	mux.Handle("GET /none", httpapi.Handler(func(http.ResponseWriter, *http.Request) error {
+		return &tables.Error{Op: "Get", Table: "Notes", Key: tables.Key{Partition: "june", Row: "secret"}, Kind: tables.ErrNotFound}
+	}))
+	mux.Handle("GET /early", httpapi.Handler(func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(http.StatusEarlyHints)
+		return tables.ErrUnavailable
+	}))
+	mux.Handle("GET /part", httpapi.Handler(func(w http.ResponseWriter, _ *http.Request) error {
+		_, err := io.WriteString(w, "[1,")
+		return errors.Join(err, http.NewResponseController(w).Flush(), tables.ErrGarbled)
+	}))
+	mux.Handle("GET /whole", httpapi.Handler(func(w http.ResponseWriter, _ *http.Request) error { return reply(w, http.StatusOK, 1) }))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	for path, want := range map[string]int{"/none": 404, "/early": 503, "/part": 200, "/whole": 200} {
+		request := assert.Must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody))
+		answer := assert.Must[*http.Response](t)(server.Client().Do(request))
+		_, err := io.ReadAll(answer.Body)
+		assert.Check(t, answer.Body.Close())
+		if answer.StatusCode != want || (err != nil) != (path == "/part") {
+			t.Errorf("%s: %d, %v", path, answer.StatusCode, err)
+		}
+	}
+	server.Close()
+	if text := log.String(); strings.Count(text, "request failed") != 3 || strings.Contains(text, "june") || !strings.Contains(text, `route="GET /none" status=404`) || strings.Count(text, "ERROR") != 2 {
+		t.Error(text)
+	}
+}
+
 // TestWriteHeaders: the headers of the body that the handler wanted to send do not describe the problem.
 func TestWriteHeaders(t *testing.T) {
 	stale := []string{"ETag", "Last-Modified", "Content-Length", "Content-Encoding", "Content-Range", "Retry-After"}
@@ -122,7 +158,7 @@ func TestWriteHeaders(t *testing.T) {
 			w.Header().Set(name, "3600")
 		}
 		w.Header().Set("Vary", "Origin")
-		httpapi.WriteError(w, nil, err)
+		httpapi.ProblemOf(nil, err).Write(w)
 		for _, name := range stale {
 			if got := w.Header().Get(name); got != "" && (name != "Retry-After" || got != retryAfter) {
 				t.Errorf("%v: %s: %s", err, name, got)
@@ -431,7 +467,7 @@ func TestHandler(t *testing.T) {
 	w := httptest.NewRecorder()
 	if err := reply(w, http.StatusCreated, make(chan int)); err == nil {
 		t.Error("a value without a JSON encoding is sent")
-	} else if httpapi.WriteError(w, nil, err); w.Code != 500 || w.Header().Get("Content-Type") != "application/problem+json" {
+	} else if httpapi.ProblemOf(nil, err).Write(w); w.Code != 500 || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("a value without a JSON encoding: %d %v", w.Code, w.Header())
 	}
 	if w := ask(h, "GET", "/contoso/notes?page=june", ""); w.Code != 400 || !strings.Contains(w.Body.String(), "page-token") {

@@ -155,12 +155,6 @@ func isConditional(r *http.Request) bool {
 	return r != nil && r.Method != http.MethodGet && r.Method != http.MethodHead && (r.Header.Get(ifMatch) != "" || r.Header.Get(ifNoneMatch) != "")
 }
 
-// WriteError writes the problem detail as application/problem+json, with Retry-After if a repetition helps. Log err yourself: the response does not
-// contain its text.
-func WriteError(w http.ResponseWriter, r *http.Request, err error) {
-	ProblemOf(r, err).Write(w)
-}
-
 // Write writes the problem detail as application/problem+json. It deletes the headers of another body: ETag, Last-Modified, Content-Length,
 // Content-Encoding and Content-Range, replaces Cache-Control by no-store, and deletes or replaces Retry-After. So a middleware that compresses must
 // set Content-Encoding when it writes, not before it calls the handler.

@@ -133,7 +133,7 @@ func hire(ctx context.Context, employees *patterns.Repository[Employee]) {
 
 // newStore opens a store on the service that the tests share.
 func newStore(name string) *patterns.Store {
-	store, err := patterns.NewStore(simulatedAccount(), name, nil)
+	store, err := patterns.Open(name, &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestTable(t *testing.T) {
 	all = append(all, harness.Row("p9", "big", property("N", tables.String("many")), property("Blob", tables.Binary(make([]byte, 5000)))))
 	put(t, table, all...)
 	progress := int64(0)
-	r := assert.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, &inspect.Options{Progress: func(p tables.Report) { progress = p.Rows }}))
+	r := assert.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, &inspect.Options{Progress: func(p tables.Progress) { progress = p.Rows }}))
 	if !r.Complete || r.Rows != 31 || r.Entities != 31 || progress != 31 || r.Requests < 1 {
 		t.Errorf("%+v, progress %d", r, progress)
 	}
@@ -249,7 +249,7 @@ func TestRefusedCalls(t *testing.T) {
 // TestFailingPages: a page that fails is an error beside an incomplete report, never a shorter report.
 func TestFailingPages(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
-	assert.Must[tables.Report](t)(table.Entities().BulkNonAtomic(t.Context(), harness.Bags(1_200, 5), nil))
+	assert.Must[tables.BulkReport](t)(table.Entities().BulkNonAtomic(t.Context(), harness.Bags(1_200, 5), nil))
 	whole := assert.Must[*inspect.Report](t)(inspect.Table(t.Context(), table, nil))
 	if whole.Rows != 1_200 || !whole.Complete {
 		t.Fatalf("%+v", whole)
@@ -277,9 +277,9 @@ func TestFailingPages(t *testing.T) {
 // TestCanceled: a run that is canceled returns what it has read.
 func TestCanceled(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
-	assert.Must[tables.Report](t)(table.Entities().BulkNonAtomic(t.Context(), harness.Bags(1_200, 5), nil))
+	assert.Must[tables.BulkReport](t)(table.Entities().BulkNonAtomic(t.Context(), harness.Bags(1_200, 5), nil))
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := inspect.Table(ctx, table, &inspect.Options{Concurrency: 1, Progress: func(tables.Report) { cancel() }})
+	r, err := inspect.Table(ctx, table, &inspect.Options{Concurrency: 1, Progress: func(tables.Progress) { cancel() }})
 	if !errors.Is(err, context.Canceled) || r == nil || r.Complete || r.Rows == 0 || r.Rows >= 1_200 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -393,7 +393,7 @@ func TestCosmos(t *testing.T) {
 	a := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
 		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: transport}}))
 	pages := 0
-	r, err := inspect.Table(t.Context(), a.Table("Orders"), &inspect.Options{Progress: func(tables.Report) { pages++ }})
+	r, err := inspect.Table(t.Context(), a.Table("Orders"), &inspect.Options{Progress: func(tables.Progress) { pages++ }})
 	if err != nil || r.Rows != 3 || r.Requests != 1 || len(filters) != 2 || r.Partitions.Count != 2 || pages != 1 || !r.Complete {
 		t.Errorf("%+v, %d pages, %v", r, pages, err)
 	}

@@ -53,7 +53,7 @@ func storeOf(t *testing.T) (*patterns.Store, *tables.Table, func() int64) {
 	t.Helper()
 	a, requests := harness.Counted(t)
 	name := harness.NewTable(t, a).Name()
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(a, strings.ToLower(name), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open(strings.ToLower(name), &patterns.StoreOptions{Account: a}))
 	return store, store.Table(name), requests.Load
 }
 
@@ -179,7 +179,7 @@ func TestRebuildCost(t *testing.T) {
 			bare := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
 			repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), c.pattern()))
 			assert.Check(t, store.Create(ctx))
-			assert.Must[tables.Report](t)(bare.BulkNonAtomic(ctx, people(c.n, c.teams), nil))
+			assert.Must[tables.BulkReport](t)(bare.BulkNonAtomic(ctx, people(c.n, c.teams), nil))
 			r := assert.Must[*inspect.Report](t)(inspect.Repository(ctx, repo, nil))
 			cost, before := r.Schema.Rebuild, requests()
 			assert.Check(t, harness.Clean(ctx, repo.Rebuild, nil))

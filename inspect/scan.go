@@ -58,7 +58,7 @@ func inspect(ctx context.Context, op string, table *tables.Table, options *Optio
 				judge.page()
 			}
 			if o.Progress != nil {
-				o.Progress(tables.Report{Read: c.entities, Rows: c.rows, Elapsed: time.Since(began)})
+				o.Progress(tables.Progress{Run: tables.Run{Elapsed: time.Since(began)}, Read: c.entities, Rows: c.rows})
 			}
 		},
 	})
@@ -93,7 +93,7 @@ type visitor struct {
 func (s *scan) run(ctx context.Context, v *visitor) error {
 	ctx = pace.With(ctx, s.options.RowsPerSecond)
 	query := tables.Query[tablerow.Row]((*core.Table)(s.table).Query()).AllowTableScan()
-	parallel := &tables.ParallelOptions[tablerow.Row]{Concurrency: s.options.Concurrency, Unordered: true, Progress: func(tables.Report) {
+	parallel := &tables.ParallelOptions[tablerow.Row]{Concurrency: s.options.Concurrency, Unordered: true, Progress: func(tables.Progress) {
 		s.pages++
 		v.page()
 	}}
@@ -165,7 +165,7 @@ type Options struct {
 	// RowsPerSecond limits the rows read in a second, on average (default 0: no limit).
 	RowsPerSecond int
 	// Progress is called after each page, one call at a time, with Rows and Elapsed.
-	Progress func(tables.Report)
+	Progress func(tables.Progress)
 	// Prices are for the cost of Rebuild (default DefaultPrices).
 	Prices *Prices
 

@@ -70,7 +70,7 @@ func TestDistribution(t *testing.T) {
 // BenchmarkTable scans 50,000 rows of 100 partitions.
 func BenchmarkTable(b *testing.B) {
 	table := harness.NewTable(b, harness.Account(b))
-	assert.Must[tables.Report](b)(table.Entities().BulkNonAtomic(b.Context(), harness.Bags(50_000, 100), nil))
+	assert.Must[tables.BulkReport](b)(table.Entities().BulkNonAtomic(b.Context(), harness.Bags(50_000, 100), nil))
 	b.ReportAllocs()
 	for b.Loop() {
 		if r, err := Table(b.Context(), table, nil); err != nil || r.Rows != 50_000 {

@@ -112,7 +112,7 @@ func TestBulkVerbs(t *testing.T) {
 	for i := range n {
 		stored[i] = &visit{Day: i / 30, Number: i}
 	}
-	run := func(verb tables.BulkVerb, wantRequests int, refused *[]*tables.Error) tables.Report {
+	run := func(verb tables.BulkVerb, wantRequests int, refused *[]*tables.Error) tables.BulkReport {
 		t.Helper()
 		options := &tables.BulkOptions{Verb: verb, Refused: func(e *tables.Error) error { *refused = append(*refused, e); return nil }}
 		if verb == tables.BulkMerge {
@@ -176,7 +176,7 @@ func TestBulkVerbs(t *testing.T) {
 			stored[i] = got // read through the index
 		}
 	}
-	if report := run(tables.BulkDelete, 12, &refused); report.Written != n || refused != nil {
+	if report := run(tables.BulkDelete, 12, &refused); report.Deleted != n || refused != nil {
 		t.Errorf("%+v, %v", report, refused)
 	}
 	if _, err := visits.Get(ctx, tables.Key{Partition: "day0", Row: compoundkey.Join("visit", compoundkey.Int(3, 6))}); !errors.Is(err, tables.ErrNotFound) {

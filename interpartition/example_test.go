@@ -56,7 +56,7 @@ func (s *staff) hire(ctx context.Context) error {
 
 func Example() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "staff", nil)
+	store, err := patterns.Open("staff", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,13 +64,14 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
 	if err := s.hire(ctx); err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Close(ctx); err != nil { // waits for what is settled in the background
+	if err := stop(); err != nil { // waits for what is settled in the background
 		log.Fatal(err)
 	}
 	for e, err := range s.byEmail.Range(ctx, compoundkey.Prefix("j")) {
@@ -86,7 +87,7 @@ func Example() {
 // Employees share a name: All finds those who have it. The index holds only whose it is, so that a change which keeps the name costs nothing.
 func ExampleIndex_All() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "names", nil)
+	store, err := patterns.Open("names", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -98,7 +99,8 @@ func ExampleIndex_All() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
 	for _, e := range []*Employee{{Department: "Sales", ID: 223, LastName: "Jones"}, {Department: "Legal", ID: 7, LastName: "Jones"}, {Department: "Sales", ID: 5, LastName: "Otto"}} {
@@ -112,7 +114,7 @@ func ExampleIndex_All() {
 		}
 		fmt.Println(e.LastName, e.Department, e.ID)
 	}
-	if err := store.Close(ctx); err != nil {
+	if err := stop(); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
@@ -123,7 +125,7 @@ func ExampleIndex_All() {
 // A write that needs a key of another employee is refused.
 func ExampleNewUnique() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "unique", nil)
+	store, err := patterns.Open("unique", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -134,14 +136,15 @@ func ExampleNewUnique() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(employees.Insert(ctx, &Employee{Department: "Sales", ID: 223, Email: "jonesj@contoso.com"}))
 	err = employees.Insert(ctx, &Employee{Department: "Marketing", ID: 5, Email: "jonesj@contoso.com"})
 	var failed *tables.Error
 	fmt.Println(errors.Is(err, tables.ErrDuplicate), errors.As(err, &failed) && failed.Pattern == "email")
-	if err := store.Close(ctx); err != nil {
+	if err := stop(); err != nil {
 		log.Fatal(err)
 	}
 	// Output:

@@ -32,7 +32,7 @@ func keyOfPictured(p *pictured) tables.Key {
 // openPictured makes a process that stores such entities.
 func openPictured(t *testing.T, s *storagetest.Service) (*patterns.Repository[pictured], *interpartition.Unique[pictured, string]) {
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "pictured", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("pictured", &patterns.StoreOptions{Account: account}))
 	byEmail := interpartition.NewUnique("email", func(p *pictured) string { return p.Email },
 		&interpartition.Options[pictured]{Table: store.Table("Emails"), Project: []string{"Email", "Picture"}})
 	picture := largeentities.NewProperty[pictured]("Picture", blobstorage.Open(store, "pictures"), &largeentities.Options{Threshold: -1})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -66,7 +67,7 @@ type process struct {
 }
 
 // close waits for what goes on in the background.
-func (p *process) close(ctx context.Context) error { return p.store.Close(ctx) }
+func (p *process) close(ctx context.Context) error { return harness.Settle(ctx, p.store) }
 
 func (w *world) start(s *storagetest.Service) (*process, error) {
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
@@ -74,7 +75,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 		return nil, err
 	}
 	p := &process{}
-	if p.store, err = patterns.NewStore(account, "staff", &patterns.StoreOptions{MaxOpen: map[bool]int{false: -1}[w.background]}); err != nil {
+	if p.store, err = patterns.Open("staff", &patterns.StoreOptions{Account: account, MaxOpen: map[bool]int{false: -1}[w.background]}); err != nil {
 		return nil, err
 	}
 	p.badges = p.store.Table(w.other)

@@ -24,6 +24,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/internal/race"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -281,7 +282,7 @@ func (h *readHistory) keeper(ctx context.Context, s *storagetest.Service, rng *r
 		h.fails("%w", err)
 		return
 	}
-	jobs := []harness.RepositoryJob{p.repo.Verify, p.repo.Repair, p.repo.Rebuild}
+	jobs := []harness.RepositoryJob[tally.Report]{harness.Tallied(p.repo.Verify), harness.Tallied(p.repo.Repair), harness.Tallied(p.repo.Rebuild)}
 	for range 6 {
 		if err := harness.Clean(ctx, jobs[rng.IntN(len(jobs))], nil); err != nil {
 			h.fails("a job beside the writers: %w", err)

@@ -56,7 +56,7 @@ func openClub(t *testing.T, s *storagetest.Service, of clubOf) *club {
 		})
 	})
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(client.ConnectionString, &tables.AccountOptions{ClientOptions: client.ClientOptions}))
-	c.store = assert.Must[*patterns.Store](t)(patterns.NewStore(account, "club", &patterns.StoreOptions{ReadOnly: of.readOnly}))
+	c.store = assert.Must[*patterns.Store](t)(patterns.Open("club", &patterns.StoreOptions{Account: account, ReadOnly: of.readOnly}))
 	c.byEmail = interpartition.NewUnique("email", func(m *member) string { return m.Email },
 		&interpartition.Options[member]{Table: c.store.Table("Emails"), Project: of.project})
 	var attached []patterns.Pattern[member]

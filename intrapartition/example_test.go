@@ -25,7 +25,7 @@ type Employee struct {
 
 // hire stores an employee, finds her by email and gives her another email. README.md shows it.
 func hire(ctx context.Context, account *tables.Account) error {
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.Open("contoso", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,10 @@ func TestConditionsOnWhatCopiesHold(t *testing.T) {
 		q.Filter("LastName eq 'Jones' and Age gt 40L"),
 		q.Filter("40L lt Age"),
 		q.Filter("Active"),
+		q.Select("LastName", "Age"),
+		x.email.Query(compoundkey.Below(compoundkey.String("z"))).Partition("Sales").Where(tables.Eq("Agee", 40)),
+		x.email.Query(compoundkey.Below(compoundkey.String("z"))).Partition("Sales").Select("Agee"),
+		repo.Query().Partition("Sales").Where(tables.Eq("Agee", 40)),
 	} {
 		for _, err := range refused.All(ctx) {
 			if !errors.Is(err, tables.ErrInvalid) {

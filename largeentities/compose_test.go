@@ -49,7 +49,7 @@ func TestIndexes(t *testing.T) {
 	if err := harness.Clean(ctx, p.repo.Verify, &patterns.JobOptions{Lag: time.Millisecond}); err != nil {
 		t.Errorf("a discrepancy: %v", err)
 	}
-	assert.Must[tables.Report](t)(p.repo.Rebuild(ctx, nil))
+	assert.Must[patterns.RebuildReport](t)(p.repo.Rebuild(ctx, nil))
 	if err := harness.Clean(ctx, p.repo.Repair, nil); err != nil {
 		t.Errorf("a repair: %v", err)
 	}

@@ -32,7 +32,7 @@ func keyOfEmployee(department string, id int) tables.Key {
 
 // open makes the repository, and creates the table and container that it needs.
 func open(ctx context.Context, account *tables.Account) (*patterns.Repository[Employee], error) {
-	store, err := patterns.NewStore(account, "large", nil)
+	store, err := patterns.Open("large", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func ExampleSealer() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(account, "hospital", nil)
+	store, err := patterns.Open("hospital", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		log.Fatal(err)
 	}

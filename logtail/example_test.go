@@ -30,7 +30,7 @@ func openClaims(store *patterns.Store) (*logtail.Log[ExpenseClaim], error) {
 // The ten most recent expense claims of an employee, and a program that follows them.
 func Example() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "claims", nil)
+	store, err := patterns.Open("claims", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func Example() {
 // An entry that must not be appended twice, whatever crashes, is stamped and saved first.
 func ExampleLog_Stamp() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "claims", nil)
+	store, err := patterns.Open("claims", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func release(patterns []*driver.Implementation) {
 	}
 }
 
-// Async returns a pattern that leaves its effects outside of the partition to the workers (see eventual.Run): a
+// Async returns a pattern that leaves its effects outside of the partition to the workers (see Store.Start): a
 // write does not wait for the effects, and rows of the pattern are stale until a worker has applied them.
 // Without Async, the writer applies the effects before it returns. Some patterns of a repository can have Async
 // and others not. NewRepository returns ErrWiring for a pattern without such

@@ -68,9 +68,13 @@ func (g *gate) count() int {
 
 // gated is a store whose requests go through a gate.
 func gated(t testing.TB, s *storagetest.Service, options *patterns.StoreOptions) (*patterns.Store, *gate) {
-	g, behind := &gate{}, *s
+	g, behind, with := &gate{}, *s, patterns.StoreOptions{}
+	if options != nil {
+		with = *options
+	}
 	behind.ClientOptions.PerRetryPolicies = append(behind.ClientOptions.PerRetryPolicies, g)
-	return assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &behind), "contoso", options)), g
+	with.Account = storeAccount(t, &behind)
+	return assert.Must[*patterns.Store](t)(patterns.Open("contoso", &with)), g
 }
 
 // mailNotes are notes of the mail addresses of persons.
@@ -110,11 +114,11 @@ func TestReturnsBeforeClose(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := store.Close(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 intents") {
+	if err := harness.Settle(short, store); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 intents") {
 		t.Errorf("Close in the middle: %v", err)
 	}
 	g.open()
-	assert.Check(t, store.Close(t.Context()))
+	assert.Check(t, harness.Settle(t.Context(), store))
 	if n, err := eventual.Intents(store).Length(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d messages are left, %v", n, err)
 	}
@@ -145,11 +149,11 @@ func TestReturnsBeforeSettling(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := store.Close(short); !errors.Is(err, context.DeadlineExceeded) {
+	if err := harness.Settle(short, store); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Close in the middle: %v", err)
 	}
 	g.open()
-	assert.Check(t, store.Close(t.Context()))
+	assert.Check(t, harness.Settle(t.Context(), store))
 	for _, p := range []*person{ann(), bob()} {
 		if p.ID == bob().ID {
 			g.count()
@@ -195,7 +199,7 @@ func TestWaitsForOwnClose(t *testing.T) {
 	if !noted.has(t, june.Email, annKey()) || noted.has(t, ann().Email, annKey()) {
 		t.Error("the notes are not those of the second change")
 	}
-	assert.Check(t, store.Close(t.Context()))
+	assert.Check(t, harness.Settle(t.Context(), store))
 }
 
 // TestAsyncByPattern: of two patterns one follows at once, and the other when a worker comes to it. A pattern without effects that could be
@@ -213,7 +217,7 @@ func TestAsyncByPattern(t *testing.T) {
 	if !later.has(t, ann().Email, annKey()) {
 		t.Error("the worker has left no note")
 	}
-	assert.Check(t, store.Close(t.Context()))
+	assert.Check(t, harness.Settle(t.Context(), store))
 	if g.count() == 0 {
 		t.Error("nothing was counted")
 	}

@@ -136,7 +136,7 @@ func TestBulkFlushesStragglers(t *testing.T) {
 				return
 			}
 		}
-	}, &tables.BulkOptions{Progress: func(p tables.Report) {
+	}, &tables.BulkOptions{Progress: func(p tables.BulkReport) {
 		mu.Lock()
 		defer mu.Unlock()
 		if p.Written < rows-5000 { // before the end of the sequence, which is at most 40 transactions ahead

@@ -63,7 +63,7 @@ func orderKey(o *Order) tables.Key {
 // openOrderService declares everything. It makes no request.
 func openOrderService(account *tables.Account, wrapper encryption.KeyWrapper) (s *orderService, err error) {
 	s = &orderService{}
-	if s.store, err = patterns.NewStore(account, "orders", nil); err != nil {
+	if s.store, err = patterns.Open("orders", &patterns.StoreOptions{Account: account}); err != nil {
 		return nil, err
 	}
 	keys, err := encryption.NewRegistry(s.store.Table("Keys"), wrapper, nil)
@@ -109,16 +109,15 @@ func openOrderService(account *tables.Account, wrapper encryption.KeyWrapper) (s
 // An order service: a unique email, orders by status and with their buyer's name, an encrypted tax number, invoices in blobs, an
 // audit log, an archive, and the worker of them all.
 func Example_orderService() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
 	s, err := openOrderService(exampleAccount())
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := errors.Join(s.store.Create(ctx), s.store.Ready(ctx)); err != nil { // what is missing, and whether it can be reached
+	stop, err := s.store.Start(ctx) // creates what is missing, and runs the worker
+	if err != nil {
 		log.Fatal(err)
 	}
-	ended := make(chan error)
-	go func() { ended <- eventual.Run(ctx, s.store, nil) }()
 
 	ann := &Buyer{Tenant: "contoso", ID: "7", Name: "Ann", Email: "Ann@contoso.com", TaxID: "DE 123"}
 	order := &Order{Tenant: "contoso", ID: "2024-1", Status: "placed", Buyer: "7", Invoice: []byte("%PDF")}
@@ -132,8 +131,7 @@ func Example_orderService() {
 	fmt.Println(found.TaxID, err)
 	fmt.Println(s.archive.Move(ctx, order))
 
-	stop()
-	fmt.Println(errors.Join(<-ended, s.store.Close(context.Background())))
+	fmt.Println(stop())
 	// Output:
 	// 2024-1 Ann <nil>
 	// DE 123 <nil>

@@ -34,7 +34,7 @@ func ExampleRepository_Rebuild() {
 	hireAll(ctx, staffOf(table), 3) // by programs without the index
 
 	workers, byName := workersBy(table)
-	report, err := workers.Rebuild(ctx, &patterns.JobOptions{Progress: func(r tables.Report) {
+	report, err := workers.Rebuild(ctx, &patterns.JobOptions{Progress: func(r tables.Progress) {
 		fmt.Println(r.Read, "seen") // keep r.Resume: JobOptions.Resume continues from it
 	}, Found: func(f patterns.Finding) error {
 		fmt.Println(f) // an entity that cannot be entered, such as one whose key another entity has
@@ -44,7 +44,7 @@ func ExampleRepository_Rebuild() {
 		log.Fatal(err)
 	}
 	fmt.Println(report.Written, "written,", report.Failed, "failed")
-	if report, err = workers.Verify(ctx, nil); err != nil || report.Findings > 0 {
+	if report, err := workers.Verify(ctx, nil); err != nil || report.Findings > 0 {
 		log.Fatal(report, err)
 	}
 	for w, err := range byName.In("Sales").Range(ctx, compoundkey.AtLeast("Worker 2")) {

@@ -32,7 +32,7 @@ func ExampleStore() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.Open("contoso", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,7 +46,8 @@ func ExampleStore() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil { // the table
+	stop, err := store.Start(ctx) // the table
+	if err != nil {
 		log.Fatal(err)
 	}
 
@@ -61,7 +62,7 @@ func ExampleStore() {
 	err = customers.Insert(ctx, &Customer{Region: "East", Number: 8, Email: "june@contoso.com"})
 	fmt.Println("taken:", errors.Is(err, tables.ErrDuplicate))
 
-	if err := store.Close(ctx); err != nil { // after the copies are settled
+	if err := stop(); err != nil { // after the copies are settled
 		log.Fatal(err)
 	}
 	// Output:

@@ -32,7 +32,7 @@ type tenant struct {
 
 func openTenants(account *tables.Account, names ...string) (t *tenants, err error) {
 	t = &tenants{names: names, open: map[string]*tenant{}}
-	t.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(table string) error {
+	t.store, err = patterns.Open("contoso", &patterns.StoreOptions{Account: account, Intents: eventual.IntentQueue(nil, nil), OpenRepository: func(table string) error {
 		_, err := t.of(table)
 		return err
 	}})

@@ -59,11 +59,11 @@ func ExampleRepository_Verify() {
 		log.Fatal(err) // report.Resume continues the run
 	}
 	fmt.Println(report.Read, "read,", report.Findings, "found")
-	report, err = staff.Repair(ctx, nil)
+	repaired, err := staff.Repair(ctx, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(report.Repaired, "repaired")
+	fmt.Println(repaired.Repaired, "repaired")
 	june, err := byName.In("Sales").Get(ctx, "JUNE")
 	if err != nil {
 		log.Fatal(err)

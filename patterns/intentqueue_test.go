@@ -25,18 +25,19 @@ func (queueless) Attach(driver.Host, *person) (driver.Implementation, error) {
 // TestPatternWithoutQueue: the author of a pattern, or the program, says where intents go.
 func TestPatternWithoutQueue(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	repositoryOf := func(options *patterns.StoreOptions) error {
-		store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", options))
+	repositoryOf := func(with patterns.StoreOptions) error {
+		with.Account = storeAccount(t, s)
+		store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &with))
 		_, err := patterns.NewRepository(store.Table("People"), personSchema(), patterns.Pattern[person](queueless{}))
 		return err
 	}
-	if e := harness.WantKind(t, repositoryOf(nil), tables.ErrWiring); !strings.Contains(e.Error(), "Implementation.Intents") {
+	if e := harness.WantKind(t, repositoryOf(patterns.StoreOptions{}), tables.ErrWiring); !strings.Contains(e.Error(), "Implementation.Intents") {
 		t.Error(e)
 	}
-	if err := repositoryOf(&patterns.StoreOptions{Intents: eventual.IntentQueue(nil)}); err != nil {
+	if err := repositoryOf(patterns.StoreOptions{Intents: eventual.IntentQueue(nil, nil)}); err != nil {
 		t.Error(err)
 	}
-	_, err := patterns.NewStore(storeAccount(t, s), "contoso", &patterns.StoreOptions{OpenRepository: func(string) error { return nil }})
+	_, err := patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, s), OpenRepository: func(string) error { return nil }})
 	if e := harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(e.Error(), "set Intents") {
 		t.Error(e)
 	}

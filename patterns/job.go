@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/jobs"
@@ -52,7 +53,7 @@ type JobOptions struct {
 	// Verify and Repair call Progress after each request of a scan and after each group of candidates, and so does Rebuild while it
 	// compares copies in other partitions; the other jobs, and Rebuild then, after each page of rows. There is one call at a time. The job waits until it returns, but the
 	// readers continue until their pages are full.
-	Progress func(tables.Report)
+	Progress func(tables.Progress)
 	// Resume continues an earlier run: it is Report.Resume of that run's last report. Found gets the findings
 	// after that position again. A job with other Partitions or Patterns, or on another table, returns
 	// ErrInvalid.
@@ -88,8 +89,17 @@ const (
 )
 
 // run runs Verify, Repair or Rebuild.
-func run(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tables.Report, error) {
-	return jobs.Run(ctx, r, op, o.options())
+func run[R any](ctx context.Context, r *engine.Engine, op string, o *JobOptions) (R, error) {
+	return tally.Of[R](jobs.Run(ctx, r, op, o.options()))
+}
+
+// removeUnattached runs RemoveUnattached.
+func removeUnattached(ctx context.Context, r *engine.Engine, unattached []attachment, o *JobOptions) (RemoveReport, error) {
+	patterns, err := unattachedIn(r, unattached)
+	if err != nil {
+		return RemoveReport{}, errs.Wiringf(jobs.Remove, r.Table.Name(), "%w", err)
+	}
+	return tally.Of[RemoveReport](jobs.RemoveUnattached(ctx, r, patterns, o.options()))
 }
 
 // RewriteJob is a job that rewrites entities that are stored in an old form, such as encryption.Reencrypt.
@@ -113,16 +123,16 @@ type RewriteJob struct {
 // entities that cannot be read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change
 // set for each 100 rows of entities in the old form (50 with patterns that add rows or entities), and for each
 // entity that is written alone the requests of its write, plus 1 if the entity is read again.
-func Rewrite(ctx context.Context, of driver.Host, job *RewriteJob, options *JobOptions) (tables.Report, error) {
+func Rewrite(ctx context.Context, of driver.Host, job *RewriteJob, options *JobOptions) (RewriteReport, error) {
 	own, ok := of.(host)
 	if !ok {
-		return tables.Report{}, errs.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
+		return RewriteReport{}, errs.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
 	}
 	rewriting := &jobs.Rewriting{Op: job.Op, Kind: job.Kind, Pattern: job.Pattern, Where: job.Where, CountsAll: job.CountsAll,
 		Outdated: func(row *tablerow.Row, whole bool) (outdated, known bool) {
 			return job.Outdated(row.Key, row.Properties, whole)
 		}}
-	return rewriting.Run(ctx, own.engine, options.options())
+	return tally.Of[RewriteReport](rewriting.Run(ctx, own.engine, options.options()))
 }
 
 // unattachedIn returns the patterns whose rows RemoveUnattached removes.

@@ -44,7 +44,7 @@ func TestOtherTypesKeepTheirRows(t *testing.T) {
 		assert.Check(t, offers.Insert(ctx, acmeOf("offer", id)), before.Insert(ctx, acmeOf("order", id)))
 	}
 	orders := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("order")))
-	report := assert.Must[tables.Report](t)(orders.RemoveUnattached(ctx, []patterns.Pattern[acmeOrder]{byCustomer()}, nil))
+	report := assert.Must[patterns.RemoveReport](t)(orders.RemoveUnattached(ctx, []patterns.Pattern[acmeOrder]{byCustomer()}, nil))
 	if report.Deleted != 5 || report.Failed != 0 {
 		t.Errorf("RemoveUnattached: %s", report)
 	}
@@ -114,7 +114,7 @@ func TestProblemsOfOtherRows(t *testing.T) {
 		assert.Check(t, table.Entities().Insert(ctx, e))
 	}
 	found := 0
-	report := assert.Must[tables.Report](t)(r.Rebuild(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
+	report := assert.Must[patterns.RebuildReport](t)(r.Rebuild(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
 		if found++; f.Entity.Row != "O-2024-000003" {
 			t.Errorf("%+v", f)
 		}
@@ -142,14 +142,14 @@ func TestProblemsOfOtherRows(t *testing.T) {
 	if _, err := r.Query().Partition("acme").Where(tables.Ge("RowKey", "O-2024-000002")).First(ctx); err != nil {
 		t.Error(err)
 	}
-	if v := assert.Must[tables.Report](t)(r.Verify(ctx, nil)); v.Findings != 1 {
+	if v := assert.Must[patterns.VerifyReport](t)(r.Verify(ctx, nil)); v.Findings != 1 {
 		t.Errorf("a row whose Kind cannot be read is not told: %s", v)
 	}
 }
 
 // TestOverlapWithPatterns: rows of two patterns of one name could not be told apart.
 func TestOverlapWithPatterns(t *testing.T) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "overlap", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("overlap", &patterns.StoreOptions{Account: harness.Account(t)}))
 	assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(store.Table("Both"), ofKind("order"), byCustomer()))
 	_, err := patterns.NewRepository(store.Table("Both"), ofKind("offer"), byCustomer())
 	if harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(err.Error(), "customer") {
@@ -207,7 +207,7 @@ func TestNamesOfPatterns(t *testing.T) {
 		{"rows and lists", near, nearLists, true, false},
 	} {
 		for second, refused := range map[string]bool{"Company": c.refused, "Another": c.beside} {
-			store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "names", nil))
+			store := assert.Must[*patterns.Store](t)(patterns.Open("names", &patterns.StoreOptions{Account: account}))
 			open := func(table *tables.Table, rows string, pattern opened) error {
 				_, err := patterns.NewRepository(table, patterns.Schema[acmeOrder]{Name: rows, Rows: compoundkey.Starting(rows)}, pattern(store))
 				return err

@@ -46,7 +46,7 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 		Project: []string{"Name"},
 	})
 	c.email = intrapartition.NewUnique("email", key, nil)
-	c.repo, err = patterns.NewRepository(account.Table(w.table), personSchema(), c.index, &sealed{property: "Salary", key: w.key}, c.email, halved{}, c.spill, &tally{})
+	c.repo, err = patterns.NewRepository(account.Table(w.table), personSchema(), c.index, &sealed{property: "Salary", key: w.key}, c.email, halved{}, c.spill, &headcount{})
 	return c, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -60,7 +61,7 @@ func TestOwnRows(t *testing.T) {
 	r := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer))
 	before := others(t, table)
 
-	report := assert.Must[tables.Report](t)(r.Rebuild(ctx, nil))
+	report := assert.Must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
 	if report.Read != 2 || report.Failed != 0 {
 		t.Errorf("Rebuild: %+v", report)
 	}
@@ -98,7 +99,7 @@ func TestOwnRows(t *testing.T) {
 	if changed.Rest["Extra"] != tables.String("kept") {
 		t.Errorf("%+v", changed)
 	}
-	if v := assert.Must[tables.Report](t)(r.Verify(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error { return fmt.Errorf("%+v", f) }})); v.Read != 2 {
+	if v := assert.Must[patterns.VerifyReport](t)(r.Verify(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error { return fmt.Errorf("%+v", f) }})); v.Read != 2 {
 		t.Errorf("Verify: %+v", v)
 	}
 	if after := others(t, table); !slices.Equal(after, before) {
@@ -186,7 +187,7 @@ type item struct {
 
 // TestOverlappingRepositories: two repositories of a store must not take each other's rows for their own.
 func TestOverlappingRepositories(t *testing.T) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "overlap", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("overlap", &patterns.StoreOptions{Account: harness.Account(t)}))
 	add := func(table string, schema patterns.Schema[acmeOrder]) error {
 		_, err := patterns.NewRepository(store.Table(table), schema)
 		return err
@@ -214,7 +215,7 @@ func TestOverlappingRepositories(t *testing.T) {
 // TestUnmatchedRows: a job says so where the schema fits no row of a table that has rows, and says nothing of an empty table.
 func TestUnmatchedRows(t *testing.T) {
 	ctx := context.Background()
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "unmatched", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("unmatched", &patterns.StoreOptions{Account: harness.Account(t)}))
 	for name, schema := range map[string]patterns.Schema[acmeOrder]{
 		"ByRows":  {Rows: compoundkey.Starting("order")},
 		"ByMine":  {Mine: func(k tables.Key) bool { return k.Row == "none" }},
@@ -226,8 +227,8 @@ func TestUnmatchedRows(t *testing.T) {
 		assert.Check(t, table.CreateIfMissing(ctx))
 		told := func(want string) {
 			t.Helper()
-			for op, run := range map[string]func(context.Context, *patterns.JobOptions) (tables.Report, error){"Verify": r.Verify, "Rebuild": r.Rebuild} {
-				report := assert.Must[tables.Report](t)(run(ctx, nil))
+			for op, run := range map[string]harness.RepositoryJob[tally.Report]{"Verify": harness.Tallied(r.Verify), "Rebuild": harness.Tallied(r.Rebuild)} {
+				report := assert.Must[tally.Report](t)(run(ctx, nil))
 				if report.Unmatched != want || strings.Contains(report.String(), "no row of the table") != (want != "") {
 					t.Errorf("%s of %s: %s", op, name, report)
 				}
@@ -247,7 +248,7 @@ func TestUnmatchedRows(t *testing.T) {
 			told("")
 		}
 	}
-	report := assert.Must[tables.Report](t)(store.Verify(ctx, nil))
+	report := assert.Must[patterns.VerifyReport](t)(store.Verify(ctx, nil))
 	if strings.Count(report.Unmatched, "ByRows")+strings.Count(report.Unmatched, "ByMine") != 2 || strings.Contains(report.Unmatched, "ByWhere") {
 		t.Errorf("all: %+v", report)
 	}

@@ -42,11 +42,11 @@ func TestJobsPassOverRowsThatDoNotFit(t *testing.T) {
 		}}
 	}
 	three := map[string]bool{"O-2024-000011": true, "O-2024-000012": true, "O-2024-000013": true}
-	rebuilt := assert.Must[tables.Report](t)(r.Rebuild(ctx, bad(three)))
-	if rebuilt.Read != 40 || rebuilt.Written != 37 || rebuilt.Failed != 3 || rebuilt.Findings != 3 {
+	rebuilt := assert.Must[patterns.RebuildReport](t)(r.Rebuild(ctx, bad(three)))
+	if rebuilt.Read != 40 || rebuilt.Written != 37 || rebuilt.Failed != 3 {
 		t.Errorf("Rebuild: %s", rebuilt)
 	}
-	repaired := assert.Must[tables.Report](t)(r.Repair(ctx, bad(three)))
+	repaired := assert.Must[patterns.RepairReport](t)(r.Repair(ctx, bad(three)))
 	if repaired.Read != 40 || repaired.Findings != 3 || repaired.Repaired != 0 {
 		t.Errorf("Repair: %s", repaired)
 	}
@@ -81,7 +81,7 @@ func TestJobsPassOverRowsThatDoNotFit(t *testing.T) {
 	_, err = r.Update(ctx, tables.Key{Partition: "acme", Row: "O-2024-000013"}, func(o *acmeOrder) error { o.Customer, o.Lossy = "c13", false; return nil })
 	assert.Check(t, err)
 	left := map[string]bool{"O-2024-000011": true, "O-2024-000012": true}
-	if report := assert.Must[tables.Report](t)(r.Verify(ctx, bad(left))); report.Findings != 2 {
+	if report := assert.Must[patterns.VerifyReport](t)(r.Verify(ctx, bad(left))); report.Findings != 2 {
 		t.Errorf("Verify: %s", report)
 	}
 }

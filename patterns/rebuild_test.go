@@ -33,10 +33,10 @@ func TestRebuild(t *testing.T) {
 	o.without = nil
 	d := o.open(t)
 	w := d.write(t, n, busy, departments)
-	options := &patterns.JobOptions{Progress: func(r tables.Report) { t.Logf("%+v", r) }}
+	options := &patterns.JobOptions{Progress: func(r tables.Progress) { t.Logf("%+v", r) }}
 	options.SmallPages(50) // so that several readers have something to do
 	ctx, stop := context.WithCancel(t.Context())
-	first := &patterns.JobOptions{Progress: func(r tables.Report) {
+	first := &patterns.JobOptions{Progress: func(r tables.Progress) {
 		if options.Resume = r.Resume; r.Resume != "" {
 			stop()
 		}
@@ -85,7 +85,7 @@ func TestRebuildProblems(t *testing.T) {
 			found = append(found, f)
 			return nil
 		}})
-		if err != nil || report.Failed != 2 || report.Findings != 2 || len(found) != 2 || report.Read != 4 {
+		if err != nil || report.Failed != 2 || len(found) != 2 || report.Read != 4 {
 			t.Fatalf("%v: %+v, %v", names, report, err)
 		}
 		kinds := []patterns.FindingKind{found[0].Kind, found[1].Kind}

@@ -47,7 +47,7 @@ func openLateIndex(t *testing.T, s *storagetest.Service, n, partitions, groups i
 	w := &lateIndex{requests: &storagetest.RequestCounter{}}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, w.requests)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &counted)}))
 	schema := patterns.Schema[person]{Rows: compoundkey.Starting("person"), OtherBuilds: otherBuilds, Key: func(p *person) tables.Key {
 		return tables.Key{Partition: fmt.Sprintf("p%06d", p.ID*partitions/n), Row: fmt.Sprintf("person_%06d", p.ID)}
 	}}
@@ -76,7 +76,7 @@ func (w *lateIndex) fill(t *testing.T, n int) {
 }
 
 // rebuild returns the report of a Rebuild, and its requests for each 1,000 entities.
-func (w *lateIndex) rebuild(t *testing.T, options *patterns.JobOptions) (tables.Report, float64) {
+func (w *lateIndex) rebuild(t *testing.T, options *patterns.JobOptions) (patterns.RebuildReport, float64) {
 	t.Helper()
 	w.requests.Reset()
 	report, err := w.repo.Rebuild(t.Context(), options)
@@ -172,7 +172,7 @@ func TestRebuildOfLists(t *testing.T) {
 	requests := &storagetest.RequestCounter{}
 	s := *storagetest.Simulator(t, nil)
 	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, requests)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &s), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &s)}))
 	bare := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Account().Table("People"), personSchema()))
 	lists := indexentities.NewInTable("city", func(p *person) compoundkey.Part { return compoundkey.Int(int64(p.ID%20), 2) }, nil, nil)
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("People"), personSchema(), lists))
@@ -214,7 +214,7 @@ func TestRebuildResumesCopies(t *testing.T) {
 				options.SmallRuns(50, 60)
 				ctx, cancel := context.WithCancel(t.Context())
 				told, token := 0, ""
-				options.Progress = func(r tables.Report) {
+				options.Progress = func(r tables.Progress) {
 					if told++; told == stop && r.Resume != "" {
 						token = r.Resume
 						cancel()

@@ -84,7 +84,7 @@ func TestRemoveUnattached(t *testing.T) {
 				t.Errorf("another run: %+v, %v", report, err)
 			}
 			assert.Check(t, harness.Clean(ctx, repo.Verify, nil))
-			next := assert.Must[*patterns.Store](t)(patterns.NewStore(w.store.Account(), "again"+strings.ToLower(strings.ReplaceAll(name, " ", "")), nil))
+			next := assert.Must[*patterns.Store](t)(patterns.Open("again"+strings.ToLower(strings.ReplaceAll(name, " ", "")), &patterns.StoreOptions{Account: w.store.Account()}))
 			again := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(next.Table(w.repo.Table().Name()), personSchema(), c.pattern(next), nameIndex()))
 			assert.Check(t, next.Create(ctx))
 			if report, err := again.Rebuild(ctx, nil); err != nil || report.Written != n {
@@ -157,10 +157,10 @@ func removal(attachedAgain bool, more func(t testing.TB, s *storagetest.Service,
 		if more != nil {
 			more(t, s, with)
 		}
-		remove := func(ctx context.Context, s *storagetest.Service) (tables.Report, error) {
+		remove := func(ctx context.Context, s *storagetest.Service) (patterns.RemoveReport, error) {
 			r, err := open(s, nameIndex())
 			if err != nil {
-				return tables.Report{}, err
+				return patterns.RemoveReport{}, err
 			}
 			return r.RemoveUnattached(ctx, []patterns.Pattern[person]{emailIndex()}, &patterns.JobOptions{Concurrency: 1})
 		}
@@ -168,7 +168,7 @@ func removal(attachedAgain bool, more func(t testing.TB, s *storagetest.Service,
 			Operate: func(ctx context.Context, s *storagetest.Service) error { _, err := remove(ctx, s); return err },
 			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
 				// Whatever is left: another run removes the rest, or the index is attached again and filled.
-				var report tables.Report
+				var report patterns.RemoveReport
 				var err error
 				if !attachedAgain {
 					report, err = remove(ctx, s)
@@ -180,8 +180,8 @@ func removal(attachedAgain bool, more func(t testing.TB, s *storagetest.Service,
 				if err != nil {
 					return err
 				}
-				if report, err = again.Rebuild(ctx, nil); err != nil || report.Written != 3 && !attachedAgain {
-					return fmt.Errorf("attached again: %+v, %v", report, err)
+				if rebuilt, err := again.Rebuild(ctx, nil); err != nil || rebuilt.Written != 3 && !attachedAgain {
+					return fmt.Errorf("attached again: %+v, %v", rebuilt, err)
 				}
 				return harness.Clean(ctx, again.Verify, nil)
 			},

@@ -34,7 +34,7 @@ func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns
 	requests := new(atomic.Int64)
 	a := harness.AccountWith(t, harness.Watching(harness.PerAttempt(func(r *http.Request) { w.before(requests.Add(1), r) })))
 	name := storagetest.Open(t).TableName(t)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(a, "jobs"+strings.ToLower(name[max(0, len(name)-20):]), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("jobs"+strings.ToLower(name[max(0, len(name)-20):]), &patterns.StoreOptions{Account: a}))
 	table := store.Table(name)
 	w.store, w.requests = store, requests.Load
 	w.bare = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
@@ -49,7 +49,7 @@ func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns
 			}
 		}
 	}, nil)
-	assert.Check(t, err, store.Close(t.Context()))
+	assert.Check(t, err, harness.Settle(t.Context(), store))
 	return w
 }
 
@@ -105,17 +105,17 @@ func TestRequestCountsOfRepair(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newDamagedTable(t, n, c.pattern)
 			c.harm(t, w)
-			counted := func(job harness.RepositoryJob) (requests int64, found []patterns.Finding) {
+			counted := func(job anyJob) (requests int64, found []patterns.Finding) {
 				before := w.requests()
 				found, err := harness.Findings(hasty(t.Context()), job, &patterns.JobOptions{Lag: time.Millisecond})
 				assert.Check(t, err)
 				return w.requests() - before, found
 			}
-			verified, found := counted(w.repo.Verify)
+			verified, found := counted(harness.Tallied(w.repo.Verify))
 			if len(found) != n {
 				t.Fatalf("%d findings", len(found))
 			}
-			repaired, found := counted(w.repo.Repair)
+			repaired, found := counted(harness.Tallied(w.repo.Repair))
 			for _, f := range found {
 				if !f.Repaired || f.NotRepaired != nil {
 					t.Fatalf("not repaired: %v", f)
@@ -140,7 +140,7 @@ func TestRepairTogether(t *testing.T) {
 	// The key of the third is another row's, which Repair leaves as it is, and the fourth has changed since it was found.
 	assert.Check(t, w.bare.Table().Entities().Insert(ctx, &tables.Entity{Key: taken(3)}))
 	var once bool
-	found, err := harness.Findings(ctx, w.repo.Repair, &patterns.JobOptions{Concurrency: 1, Progress: func(tables.Report) {
+	found, err := harness.Findings(ctx, w.repo.Repair, &patterns.JobOptions{Concurrency: 1, Progress: func(tables.Progress) {
 		if once {
 			return
 		}
@@ -158,7 +158,7 @@ func TestRepairTogether(t *testing.T) {
 		t.Errorf("%d findings", len(found))
 	}
 	assert.Check(t, w.bare.Table().Entities().DeleteUnconditional(ctx, taken(3)))
-	assert.Must[tables.Report](t)(w.repo.Repair(ctx, nil))
+	assert.Must[patterns.RepairReport](t)(w.repo.Repair(ctx, nil))
 	assert.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
 	if p := assert.Must[*person](t)(w.repo.Get(ctx, tables.Key{Partition: "red", Row: "person_0004"})); p.Name != "changed" {
 		t.Errorf("%+v", p)

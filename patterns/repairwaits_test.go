@@ -21,7 +21,7 @@ func TestRepairWaits(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		ctx, counted, kinds := t.Context(), *s, &storagetest.RequestCounter{}
 		counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, kinds)
-		store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &counted)}))
 		index := interpartition.NewUnique("email", emailPart, nil)
 		repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), index))
 		assert.Check(t, store.Create(ctx))
@@ -78,10 +78,10 @@ func TestRepairWaits(t *testing.T) {
 		}
 		right("after Repair", 0)
 		kinds.Reset()
-		report := assert.Must[tables.Report](t)(repo.Repair(ctx, &patterns.JobOptions{Lag: 1}))
+		report := assert.Must[patterns.RepairReport](t)(repo.Repair(ctx, &patterns.JobOptions{Lag: 1}))
 		if report.Findings+report.Marked+report.Candidates != 0 || kinds.Count() != kinds.Kinds()[storagetest.QueryEntities] {
 			t.Errorf("another Repair: %v, %v", report, kinds.Kinds())
 		}
-		assert.Check(t, store.Close(ctx))
+		assert.Check(t, harness.Settle(ctx, store))
 	})
 }

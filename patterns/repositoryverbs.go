@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
-	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/bulk"
@@ -106,7 +105,7 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 // patterns, and entities that were read through an index or a projection add 1 for each transaction whose
 // keys lie close together, else 1 for each entity. A refused entity adds the requests of its transaction once
 // more.
-func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
+func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkReport, error) {
 	return bulk.NonAtomic(ctx, r.engine, streams.Untyped(entities), options)
 }
 
@@ -197,8 +196,8 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 // sums of outside copies differ; 3 to 10 for each candidate; 1 more for each entity that a Layout spreads over
 // rows. Each scan of more than 2 pages also makes the additional requests of Query.AllParallel. A run consists
 // of whole partitions, so it can have more rows.
-func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return run(ctx, r.engine, jobs.Verify, options)
+func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (VerifyReport, error) {
+	return run[VerifyReport](ctx, r.engine, jobs.Verify, options)
 }
 
 // Repair runs Verify, repairs each finding, and then gives it to JobOptions.Found with the result. If it cannot
@@ -228,8 +227,8 @@ func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables
 // each transaction of spurious rows 1, for up to 250 copies in other partitions 3 to read them and their entities twice, and 2 for each
 // transaction; for each intent 3 to recheck its findings and those of the intent; for
 // each finding that is repaired alone 2 to 5 to recheck it and those of one write of the entity, or 1 delete.
-func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return run(ctx, r.engine, jobs.Repair, options)
+func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (RepairReport, error) {
+	return run[RepairReport](ctx, r.engine, jobs.Repair, options)
 }
 
 // Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If
@@ -268,8 +267,8 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 // read them again, and 2 for each 100 rows of a partition of the index: 24 for 1,000 entities and an index with 1 partition, and 3 if the index
 // is complete. For up to 1,000 entities with a missing or wrong copy, the requests to read these copies and, twice, the entities, at most 1 for each
 // 1,000 rows of the index and 1 for each row, and 2 for each 100 rows of a partition that are written.
-func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return run(ctx, r.engine, jobs.Rebuild, options)
+func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (RebuildReport, error) {
+	return run[RebuildReport](ctx, r.engine, jobs.Rebuild, options)
 }
 
 // RemoveUnattached removes the rows of patterns that were attached to the repository and no longer are. Make
@@ -300,10 +299,6 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 // Requests: 1 for each page of at most 1,000 rows of the repository's table, and of each other table of the
 // patterns; 1 for each page and partition with copies, to read their entities; 1 for each change set of
 // entities that list a pattern; 1 for each 100 rows that are deleted in a partition.
-func (r *Repository[T]) RemoveUnattached(ctx context.Context, unattached []Pattern[T], options *JobOptions) (tables.Report, error) {
-	patterns, err := unattachedIn(r.engine, attachments(unattached))
-	if err != nil {
-		return tables.Report{}, errs.Wiringf(jobs.Remove, r.engine.Table.Name(), "%w", err)
-	}
-	return jobs.RemoveUnattached(ctx, r.engine, patterns, options.options())
+func (r *Repository[T]) RemoveUnattached(ctx context.Context, unattached []Pattern[T], options *JobOptions) (RemoveReport, error) {
+	return removeUnattached(ctx, r.engine, attachments(unattached), options)
 }

@@ -79,7 +79,7 @@ func TestScanChains(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := scanned(t, n, skewed)
 			slow := &slowPolicy{wait: time.Second}
-			chain := func(name string, o *office, job func(*desk) harness.RepositoryJob) {
+			chain := func(name string, o *office, job func(*desk) anyJob) {
 				d := o.open(t, slow)
 				var took [2]time.Duration
 				var made [2]int64
@@ -137,8 +137,8 @@ func TestRebuildResumesAnywhere(t *testing.T) {
 	o := scanned(t, n, true)
 	d := o.open(t)
 	for _, partitions := range [][]string{nil, {"D00", "D10", "D50", "D99"}} {
-		var reports []tables.Report
-		options := patterns.JobOptions{Partitions: partitions, Concurrency: 4, Progress: func(r tables.Report) { reports = append(reports, r) }}
+		var reports []tables.Progress
+		options := patterns.JobOptions{Partitions: partitions, Concurrency: 4, Progress: func(r tables.Progress) { reports = append(reports, r) }}
 		options.SmallPages(7)
 		full, err := d.repo.Rebuild(t.Context(), &options)
 		assert.Check(t, err)
@@ -197,7 +197,7 @@ func TestVerifyResumesAnywhere(t *testing.T) {
 			token := ""
 			var page []string
 			options.Found = func(f patterns.Finding) error { page = append(page, brief(f)); return nil }
-			options.Progress = func(r tables.Report) {
+			options.Progress = func(r tables.Progress) {
 				if token != r.Resume {
 					found, page = append(found, page...), nil
 				}
@@ -238,7 +238,7 @@ func TestReadersEndTogether(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	defer goleak.VerifyNone(t, before)
 	o := scanned(t, 200, true)
-	for name, job := range map[string]func(*desk) harness.RepositoryJob{"Verify": verifyOf, "Rebuild": rebuildOf} {
+	for name, job := range map[string]func(*desk) anyJob{"Verify": verifyOf, "Rebuild": rebuildOf} {
 		for at := range 12 {
 			failing, _ := o.service.WithRetries(0).Faulty(storagetest.OnIndex(at, storagetest.Throttled))
 			options := patterns.JobOptions{Concurrency: 5}
@@ -253,7 +253,7 @@ func TestReadersEndTogether(t *testing.T) {
 			}
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		options := patterns.JobOptions{Concurrency: 5, Progress: func(tables.Report) { stop() }}
+		options := patterns.JobOptions{Concurrency: 5, Progress: func(tables.Progress) { stop() }}
 		options.SmallPages(4)
 		if report, err := job(o.open(t))(ctx, &options); !errors.Is(err, context.Canceled) || report.Resume == "" {
 			t.Errorf("%s: %+v, %v", name, report, err)
@@ -268,12 +268,12 @@ func BenchmarkJobsAtLatency(b *testing.B) {
 	const n = 100_000
 	for _, skewed := range []bool{false, true} {
 		bare := scanned(b, n, skewed)
-		assert.Must[tables.Report](b)(bare.with("email").open(b).repo.Rebuild(b.Context(), nil))
+		assert.Must[patterns.RebuildReport](b)(bare.with("email").open(b).repo.Rebuild(b.Context(), nil))
 		slow := &slowPolicy{wait: 25 * time.Millisecond}
 		for _, tc := range []struct {
 			name   string
 			office *office
-			job    func(*desk) harness.RepositoryJob
+			job    func(*desk) anyJob
 		}{{"Rebuild of a new index", bare.with("email"), rebuildOf}, {"Rebuild once more", bare.with("email"), rebuildOf}, {"Verify", bare.with("email"), verifyOf}} {
 			b.Run(fmt.Sprintf("%s/skewed=%v", tc.name, skewed), func(b *testing.B) {
 				for b.Loop() {

@@ -65,7 +65,7 @@ func newWorld(t *testing.T) *world {
 	w.spill = &spilled{property: "Photo", over: 100, blobs: blobs}
 	w.email = intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)
 	// Attached in the order that is wrong for storing: the repository orders the stages itself.
-	w.repo = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(), w.sealed, w.email, halved{}, w.spill, &tally{}))
+	w.repo = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(), w.sealed, w.email, halved{}, w.spill, &headcount{}))
 	return w
 }
 

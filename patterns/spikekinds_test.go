@@ -188,15 +188,15 @@ func joinHalves(directory string, first tables.Properties, further map[int]table
 	return append(first, further[0]...), nil
 }
 
-// tally counts the entities of a partition in a row that all of them share.
-type tally struct{ table *tables.Table }
+// headcount counts the entities of a partition in a row that all of them share.
+type headcount struct{ table *tables.Table }
 
-func (x *tally) Attach(host driver.Host, _ *person) (driver.Implementation, error) {
+func (x *headcount) Attach(host driver.Host, _ *person) (driver.Implementation, error) {
 	x.table = host.Table()
 	return driver.Implementation{Name: "tally", Rows: x.rows}, nil
 }
 
-func (x *tally) rows(ctx context.Context, changes []*driver.Change) ([]driver.RowOperation, error) {
+func (x *headcount) rows(ctx context.Context, changes []*driver.Change) ([]driver.RowOperation, error) {
 	step := int64(0)
 	for _, c := range changes {
 		step += map[driver.ChangeKind]int64{driver.ChangeInsert: 1, driver.ChangeDelete: -1}[c.Kind]

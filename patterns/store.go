@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
@@ -17,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/stores"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/background"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/eachof"
@@ -29,20 +31,22 @@ import (
 // Store gives access to everything that a program stores in one storage account. The program opens its tables
 // with the Store's methods, its containers with blobstorage.Open and its queues with eventual.OpenQueue, so Create
 // can create those that are missing. If a pattern has effects outside of the partition, the Store has a queue on
-// which repositories put the intents of such changes; eventual.Run is the worker that finishes the changes of
+// which repositories put the intents of such changes, and Start runs the worker that finishes the changes of
 // processes that died. Open only one Store of each name in a process: a worker postpones intents of repositories
 // that belong to another Store. A Store is safe for concurrent use.
 type Store handle.Any
 
 // root is the contents of a Store.
 type root struct {
-	account    *tables.Account
-	prefix     string
-	intents    string // the full name of the queue of intents
-	queueing   stores.Options
-	checkReady bool // StoreOptions.CheckReady
-	readOnly   bool // StoreOptions.ReadOnly
-	rest       *background.Tasks
+	account     *tables.Account
+	prefix      string
+	intents     string // the full name of the queue of intents
+	queueing    stores.Options
+	provisioned bool // StoreOptions.Provisioned
+	noWorker    bool // StoreOptions.NoWorker
+	readOnly    bool // StoreOptions.ReadOnly
+	started     atomic.Bool
+	rest        *background.Tasks
 
 	uses stores.Register
 
@@ -51,7 +55,7 @@ type root struct {
 	engines []*engine.Engine // of the store's repositories
 }
 
-// root returns the contents, nil for a Store that NewStore has not made.
+// root returns the contents, nil for a Store that Open has not made.
 func (s *Store) root() *root {
 	if s == nil {
 		return nil
@@ -60,31 +64,35 @@ func (s *Store) root() *root {
 	return of
 }
 
-// StoreOptions are the options of NewStore; nil is the same as the zero value.
+// StoreOptions are the options of Open; nil is the same as the zero value.
 type StoreOptions struct {
+	// Account is the storage account (default nil: the one that the environment names; see tables.NewAccountFromEnv).
+	Account *tables.Account
 	// Prefix begins the name of every table, queue and container of the store (default none), so that one account can hold several
 	// environments. It consists of ASCII letters and digits and begins with a letter. Queues and containers get it in lower case,
 	// with a hyphen after it.
 	Prefix string
-	// Intents opens the queue of intents: set it to what eventual.IntentQueue returns to give the queue options, and for an
+	// Intents opens the queue of intents: set it to what eventual.IntentQueue returns to give the queue or its worker options, and for an
 	// OpenRepository. By default the first pattern that needs the queue opens it, without options.
 	Intents driver.IntentQueue
 	// MaxOpen is the maximum number of changes whose rest is done in the background after they have returned
 	// (default 64): copies in other partitions are settled, and the intents of other effects are closed. Beyond it, and after
-	// Store.Close, a change does the rest before it returns, the copies for at most 2 seconds. A negative limit makes
+	// the stop of Store.Start, a change does the rest before it returns, the copies for at most 2 seconds. A negative limit makes
 	// every change do so.
 	MaxOpen int
 	// ReadOnly makes reads leave the copies of indexes over partitions as they are (default false: a read that finds a copy
 	// which the change of a dead process has marked settles it in the background). Set it if the credential cannot write.
 	ReadOnly bool
-	// CheckReady makes eventual.Run call Ready first, and return the error of Ready (default false: Run logs
-	// failed polls, and polls again).
-	CheckReady bool
+	// Provisioned says that something else creates Resources, such as infrastructure code: Start then creates none, and returns the
+	// error of Ready if one is missing.
+	Provisioned bool
+	// NoWorker makes Start run no worker (default false). Set it in a process whose store has workers in other processes.
+	NoWorker bool
 	// OpenRepository makes the repositories of tables that are made at run time, such as one for each tenant.
-	// eventual.Run calls it to finish a change in a repository that this process has not made yet. It needs Intents. name is that
+	// The worker calls it to finish a change in a repository that this process has not made yet. It needs Intents. name is that
 	// repository's Schema.Name, by default the name of its table. The function calls NewRepository with a table
 	// from Store.RunTimeTable, in the same way as the program does when it opens a tenant. It must return an
-	// error for a name that the program does not know, since names come from messages and may be forged. eventual.Run
+	// error for a name that the program does not know, since names come from messages and may be forged. The worker
 	// calls it for one name at a time. A repository stays in the Store until the process ends. If
 	// OpenRepository is nil or returns an error, the change waits for a worker that knows the repository, up to
 	// WorkerOptions.PostponeTimeout; then its message is poisoned.
@@ -97,36 +105,43 @@ const (
 	longestSuffix = "-poison" // of the storage queues and the container that belong to the queue
 )
 
-// NewStore opens a store. The name of its queue of intents is name followed by "-intents", so name must consist
-// of characters that a queue's name can have. Programs that share repositories must use the same name, and
-// other programs in the account a different one. NewStore makes no request.
-func NewStore(account *tables.Account, name string, options *StoreOptions) (*Store, error) {
-	const op = "NewStore"
-	if options == nil {
-		options = &StoreOptions{}
+// Open opens a store in StoreOptions.Account, by default in the account that the environment names (tables.NewAccountFromEnv). The name of its
+// queue of intents is name followed by "-intents", so name must consist of characters that a queue's name can have. Programs that
+// share repositories must use the same name, and other programs in the account a different one. Requests: 0.
+func Open(name string, options *StoreOptions) (*Store, error) {
+	const op = "Open"
+	var o StoreOptions
+	if options != nil {
+		o = *options
 	}
-	open := cmp.Or(options.MaxOpen, defaultOpen)
-	s := &root{account: account, prefix: options.Prefix, checkReady: options.CheckReady, readOnly: options.ReadOnly, rest: background.New(open),
-		queueing: stores.Options{OpenRepository: options.OpenRepository, MaxOpen: open}}
+	if o.Account == nil {
+		var err error
+		if o.Account, err = tables.NewAccountFromEnv(nil); err != nil {
+			return nil, errs.Wiringf(op, "", "StoreOptions.Account is nil, and the environment names no account: %w", err)
+		}
+	}
+	open := cmp.Or(o.MaxOpen, defaultOpen)
+	s := &root{account: o.Account, prefix: o.Prefix, provisioned: o.Provisioned, noWorker: o.NoWorker, readOnly: o.ReadOnly, rest: background.New(open),
+		queueing: stores.Options{OpenRepository: o.OpenRepository, MaxOpen: open}}
 	s.intents = s.Lower(name + intentsSuffix)
-	opener := stores.Opener(options.Intents)
+	opener := stores.Opener(o.Intents)
 	switch {
-	case account == nil || account.TableService() == nil:
-		return nil, errs.Wiringf(op, "", "the account is nil, or was not made by tables.NewAccount")
+	case o.Account.TableService() == nil:
+		return nil, errs.Wiringf(op, "", "StoreOptions.Account was not made by tables.NewAccount; make it so, or leave it nil for the account of the environment")
 	case name == "":
 		return nil, errs.Wiringf(op, "", "the store's name is empty; give the program's name, such as \"contoso\"")
 	case s.prefix != "" && rows.CheckTableName(s.prefix+"Table") != nil:
 		return nil, errs.Wiringf(op, "", "StoreOptions.Prefix is %q; it must have at most 58 characters, only ASCII letters and digits, and begin with a letter", s.prefix)
 	case resource.CheckName(s.intents+longestSuffix) != nil:
 		return nil, errs.Wiringf(op, "", "the store's name is %q, and its queues would be %q and %q; use lower-case letters, digits and single hyphens, such as \"contoso\", so that they have at most 63 characters", name, s.intents, s.intents+longestSuffix)
-	case options.OpenRepository != nil && opener.IsZero():
-		return nil, errs.Wiringf(op, "", "StoreOptions.OpenRepository is set without Intents, the queue of the repositories that it makes; set Intents to eventual.IntentQueue(nil)")
+	case o.OpenRepository != nil && opener.IsZero():
+		return nil, errs.Wiringf(op, "", "StoreOptions.OpenRepository is set without Intents, the queue of the repositories that it makes; set Intents to eventual.IntentQueue(nil, nil)")
 	}
 	queue, err := s.Intents(opener)
 	if err != nil {
 		return nil, errs.Wiringf(op, "", "%w", err)
 	}
-	if queue != nil && options.OpenRepository != nil {
+	if queue != nil && o.OpenRepository != nil {
 		s.Know(queue.Entry()) // repositories that are made later need the queue
 	}
 	made := Store(handle.New(s))
@@ -171,23 +186,24 @@ type runTime struct{ *root }
 // errors. Requests: 1 for each table and container; for each queue 3, and 1 more for each shard after the
 // first; for a registry 1, and 3 more for its first data key, one of which goes to the key service.
 func (s *Store) Create(ctx context.Context) error {
-	entries := s.root().uses.Entries()
-	var failures []error
-	for _, late := range []bool{false, true} {
-		var creating []func(context.Context) error
-		for _, e := range entries {
-			if e.Late == late {
-				creating = append(creating, func(ctx context.Context) error {
-					if err := e.Create(ctx); err != nil {
-						return fmt.Errorf("create %s: %w", e.Name, err)
-					}
-					return nil
-				})
-			}
+	of := s.root()
+	return errors.Join(of.create(ctx, false), of.create(ctx, true))
+}
+
+// create creates the entries that are late or not.
+func (s *root) create(ctx context.Context, late bool) error {
+	var creating []func(context.Context) error
+	for _, e := range s.uses.Entries() {
+		if e.Late == late {
+			creating = append(creating, func(ctx context.Context) error {
+				if err := e.Create(ctx); err != nil {
+					return fmt.Errorf("create %s: %w", e.Name, err)
+				}
+				return nil
+			})
 		}
-		failures = append(failures, readiness.All(ctx, creating))
 	}
-	return errors.Join(failures...)
+	return readiness.All(ctx, creating)
 }
 
 // Register makes Create of the table's Store call create after the tables, queues and containers exist. It is
@@ -199,20 +215,6 @@ func Register(table *tables.Table, name string, create func(context.Context) err
 	if s, ok := (*core.Table)(table).Owner().(*root); ok {
 		s.uses.Add(stores.Entry{ID: stores.ID{Account: (*core.Account)(table.Account()), Name: name}, Create: create, Late: true})
 	}
-}
-
-// Close waits until the rest of all changes that have returned is done. Call it before the program ends.
-// If ctx ends earlier, or the program ends without Close, nothing is lost: copies that stay marked cost their
-// readers one more request, and workers close intents after the queue's visibility timeout, so that the effects of
-// patterns attached with Async may be applied that much later. Changes made after Close do their rest before they return. Close does not end
-// eventual.Run; the context of Run does.
-func (s *Store) Close(ctx context.Context) error {
-	of := s.root()
-	err := of.rest.Close(ctx)
-	if queue, _ := of.Intents(stores.Opener{}); queue != nil { // opens nothing, so there is no error
-		err = cmp.Or(err, queue.Close(ctx))
-	}
-	return err
 }
 
 // Account implements stores.Store.
@@ -253,9 +255,6 @@ func (s *root) Needed() bool {
 	queue, _ := s.Intents(stores.Opener{}) // opens nothing, so there is no error
 	return queue != nil && s.uses.Has(queue.Entry().ID)
 }
-
-// ChecksReady implements stores.Store.
-func (s *root) ChecksReady() bool { return s.checkReady }
 
 func (s *root) knowTable(t *core.Table) {
 	if t != nil {
@@ -298,7 +297,7 @@ func runner(r *engine.Engine) (intents.Runner, error) {
 	}
 	queue, err := s.Intents(open)
 	if queue == nil && err == nil && s.account.Endpoints().Queue != "" {
-		err = fmt.Errorf("pattern %q has effects outside of the partition and names no queue for their intents; set its Implementation.Intents, or StoreOptions.Intents, to eventual.IntentQueue(nil)", reaching)
+		err = fmt.Errorf("pattern %q has effects outside of the partition and names no queue for their intents; set its Implementation.Intents, or StoreOptions.Intents, to eventual.IntentQueue(nil, nil)", reaching)
 	}
 	if queue == nil {
 		return nil, err
@@ -368,35 +367,35 @@ func knowAll(r *engine.Engine) {
 // Resume continues an earlier run of the same store. It returns ErrWiring if JobOptions.Partitions, Patterns or
 // Rows is set, since their values concern one repository. It skips repositories on a RunTimeTable.
 // Report.Estimate and ETA are 0.
-func (s *Store) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return s.runAll(ctx, jobs.Verify, options)
+func (s *Store) Verify(ctx context.Context, options *JobOptions) (VerifyReport, error) {
+	return tally.Of[VerifyReport](s.runAll(ctx, jobs.Verify, options))
 }
 
 // Repair runs Repository.Repair for all repositories of the store; see Verify.
-func (s *Store) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return s.runAll(ctx, jobs.Repair, options)
+func (s *Store) Repair(ctx context.Context, options *JobOptions) (RepairReport, error) {
+	return tally.Of[RepairReport](s.runAll(ctx, jobs.Repair, options))
 }
 
 // Rebuild runs Repository.Rebuild for all repositories of the store; see Verify.
-func (s *Store) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
-	return s.runAll(ctx, jobs.Rebuild, options)
+func (s *Store) Rebuild(ctx context.Context, options *JobOptions) (RebuildReport, error) {
+	return tally.Of[RebuildReport](s.runAll(ctx, jobs.Rebuild, options))
 }
 
 // runAll runs a job on the store's repositories in the order of their names.
-func (s *Store) runAll(ctx context.Context, op string, options *JobOptions) (tables.Report, error) {
+func (s *Store) runAll(ctx context.Context, op string, options *JobOptions) (tally.Report, error) {
 	o := JobOptions{}
 	if options != nil {
 		o = *options
 	}
 	if o.Partitions != nil || o.Patterns != nil || o.Rows != 0 {
-		return tables.Report{}, errs.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
+		return tally.Report{}, errs.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
 	}
 	all := s.root().enginesByName()
 	job := eachof.Job{Op: op, Names: slices.Sorted(maps.Keys(all)), Resume: o.Resume, Progress: o.Progress}
-	job.Run = func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error) {
+	job.Run = func(ctx context.Context, repository int, resume string, progress func(tables.Progress)) (tally.Report, error) {
 		here := o
 		here.Resume, here.Progress = resume, progress
-		return run(ctx, all[job.Names[repository]], op, &here)
+		return jobs.Run(ctx, all[job.Names[repository]], op, here.options())
 	}
 	return job.All(ctx)
 }

@@ -1,7 +1,6 @@
 package patterns_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -39,7 +38,7 @@ func TestStoreCreatesWhatIsUsed(t *testing.T) {
 	var requests storagetest.RequestCounter
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, &requests)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: "Test"}))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &counted), Prefix: "Test"}))
 	repo, _ := personsIn(t, store)
 	letters := assert.Must[*eventual.Queue](t)(eventual.OpenQueue(store, "letters", nil))
 	blobstorage.Open(store, "scans")
@@ -71,7 +70,7 @@ func TestStoreCreatesWhatIsUsed(t *testing.T) {
 // TestStoreCreatesInBothAccounts: an index in a table of another account is created even if both tables have one name.
 func TestStoreCreatesInBothAccounts(t *testing.T) {
 	here, there := storeAccount(t, storagetest.Simulator(t, nil)), storeAccount(t, storagetest.Simulator(t, nil))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(here, "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: here}))
 	byEmail := interpartition.NewIndex("email", func(p *person) string { return p.Email },
 		&interpartition.Options[person]{ByPartition: true, Table: there.Table("Persons")})
 	assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
@@ -88,7 +87,7 @@ func TestStoreCreateByManyAtOnce(t *testing.T) {
 	failures := make(chan error)
 	const processes = 5
 	for range processes {
-		store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, s)}))
 		personsIn(t, store)
 		go func() { failures <- store.Create(t.Context()) }()
 	}
@@ -102,7 +101,7 @@ func TestStoreCreateByManyAtOnce(t *testing.T) {
 // TestStoreCreateGoesOn: what cannot be created is named, and the rest is created.
 func TestStoreCreateGoesOn(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, s)}))
 	bad, good := store.Table("no-table"), store.Table("Good")
 	err := store.Create(t.Context())
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "create table no-table") {
@@ -123,8 +122,8 @@ func TestStoreRunFinishes(t *testing.T) {
 			}
 			return nil
 		}))
-		persons, _ := notedPersons(t, assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, faulty), "contoso", nil)))
-		other := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
+		persons, _ := notedPersons(t, assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, faulty)})))
+		other := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, s)}))
 		_, noted := notedPersons(t, other)
 		if err := other.Create(t.Context()); err != nil {
 			t.Fatal(err)
@@ -133,32 +132,34 @@ func TestStoreRunFinishes(t *testing.T) {
 		if noted.has(t, ann().Email, annKey()) {
 			t.Fatal("the process did not die")
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- eventual.Run(ctx, other, nil) }()
+		stop := assert.Must[func() error](t)(other.Start(t.Context()))
+		harness.WantKind(t, assert.Err(other.Start(t.Context())), tables.ErrWiring) // it is started
 		time.Sleep(5 * time.Minute)
 		if !noted.has(t, ann().Email, annKey()) {
 			t.Error("there is no note")
 		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		assert.Check(t, stop(), stop())
 	})
 }
 
 // TestStoreRefuses: what cannot work is refused when it is declared.
 func TestStoreRefuses(t *testing.T) {
+	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
 	account := storeAccount(t, storagetest.Simulator(t, nil))
 	for name, open := range map[string]func() (*patterns.Store, error){
-		"account is nil": func() (*patterns.Store, error) { return patterns.NewStore(nil, "contoso", nil) },
-		"name is empty":  func() (*patterns.Store, error) { return patterns.NewStore(account, "", nil) },
-		"Con_toso":       func() (*patterns.Store, error) { return patterns.NewStore(account, "Con_toso", nil) },
+		"AZURE_STORAGE_ACCOUNT": func() (*patterns.Store, error) { return patterns.Open("contoso", nil) },
+		"made by tables.NewAccount": func() (*patterns.Store, error) {
+			return patterns.Open("contoso", &patterns.StoreOptions{Account: new(tables.Account)})
+		},
+		"name is empty": func() (*patterns.Store, error) { return patterns.Open("", &patterns.StoreOptions{Account: account}) },
+		"Con_toso": func() (*patterns.Store, error) {
+			return patterns.Open("Con_toso", &patterns.StoreOptions{Account: account})
+		},
 		`Prefix is "1a"`: func() (*patterns.Store, error) {
-			return patterns.NewStore(account, "contoso", &patterns.StoreOptions{Prefix: "1a"})
+			return patterns.Open("contoso", &patterns.StoreOptions{Account: account, Prefix: "1a"})
 		},
 		"VisibilityTimeout": func() (*patterns.Store, error) {
-			return patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: time.Millisecond})})
+			return patterns.Open("contoso", &patterns.StoreOptions{Account: account, Intents: eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: time.Millisecond}, nil)})
 		},
 	} {
 		if _, err := open(); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), name) {
@@ -169,9 +170,12 @@ func TestStoreRefuses(t *testing.T) {
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Store.Table") {
 		t.Errorf("effects outside on a table of no store: %v", err)
 	}
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: account}))
 	assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
-	harness.WantKind(t, eventual.Run(t.Context(), store, nil), tables.ErrWiring) // nothing has effects that need the queue
+	stop := assert.Must[func() error](t)(store.Start(t.Context())) // nothing has effects that need the queue, so no worker runs
+	assert.Check(t, stop())
+	_, err = new(patterns.Store).Start(t.Context())
+	harness.WantKind(t, err, tables.ErrWiring)
 }
 
 // TestStoreWithoutQueues: an account without a queue endpoint serves repositories whose patterns need no queue, such as indexes.
@@ -179,7 +183,7 @@ func TestStoreWithoutQueues(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	account := assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: storeAccount(t, s).Endpoints().Table},
 		s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: account}))
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), emailIndex(), interpartition.NewIndex("mail", emailPart, nil)))
 	if err := errors.Join(store.Create(t.Context()), repo.Insert(t.Context(), ann())); err != nil {
 		t.Fatal(err)
@@ -193,7 +197,7 @@ func TestStoreWithoutQueues(t *testing.T) {
 // TestRunTimeTable: a table that the program creates itself has the store's queue, and Create leaves it alone.
 func TestRunTimeTable(t *testing.T) {
 	account := storeAccount(t, storagetest.Simulator(t, nil))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: account}))
 	outside := interpartition.NewIndex("email", func(p *person) string { return p.Email }, &interpartition.Options[person]{ByPartition: true})
 	table := store.RunTimeTable(account.Table("Tenant7"))
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), outside))
@@ -224,7 +228,7 @@ func TestStoreThatNobodyMade(t *testing.T) {
 
 // TestInsertBeforeCreate: the error of a missing queue or table says that Store.Create creates it.
 func TestInsertBeforeCreate(t *testing.T) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, storagetest.Simulator(t, nil))}))
 	persons, _ := notedPersons(t, store)
 	err := persons.Insert(t.Context(), ann())
 	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "create the queue with Store.Create") {

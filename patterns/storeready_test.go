@@ -32,7 +32,7 @@ func TestReady(t *testing.T) {
 	var requests storagetest.RequestCounter
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), &requests)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: s.TableName(t)[max(0, len(s.TableName(t))-20):]}))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &counted), Prefix: s.TableName(t)[max(0, len(s.TableName(t))-20):]}))
 	container := blobstorage.Open(store, "photos").URL()
 	repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
 	letters := assert.Must[interface{ Name() string }](t)(eventual.OpenQueue(store, "letters", nil))
@@ -81,7 +81,7 @@ func TestReadyDenied(t *testing.T) {
 		"a role does not help a key":                               assert.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(endpoints, "contoso", "c29tZSBrZXk=", options)),
 		"a role does not help a signature":                         assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(endpoints, "sv=2019-02-02&sig=x", options)),
 	} {
-		store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: account}))
 		store.Table("Persons")
 		err := store.Ready(t.Context())
 		if !errors.Is(err, tables.ErrDenied) || !strings.Contains(err.Error(), "table Persons cannot be read; ") || !strings.Contains(err.Error(), want) {
@@ -100,7 +100,7 @@ func (readyToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.
 // twoTeams is a store with two repositories whose index has lost a row each.
 func twoTeams(t *testing.T) *patterns.Store {
 	t.Helper()
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, storagetest.Simulator(t, nil))}))
 	for _, name := range []string{"Second", "First"} {
 		byEmail := intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)
 		repo := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table(name), personSchema(), byEmail))
@@ -118,7 +118,7 @@ func twoTeams(t *testing.T) *patterns.Store {
 
 // TestStoreJobsOfOneName: of two repositories of one name, each token continues in the one whose it is.
 func TestStoreJobsOfOneName(t *testing.T) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, storagetest.Simulator(t, nil))}))
 	type guest struct {
 		tables.Meta
 		PartitionKey, RowKey string
@@ -135,8 +135,8 @@ func TestStoreJobsOfOneName(t *testing.T) {
 	var tokens []string
 	o := fixed()
 	o.SmallPages(2)
-	o.Progress = func(r tables.Report) { tokens = append(tokens, r.Resume) }
-	all := assert.Must[tables.Report](t)(store.Verify(t.Context(), &o))
+	o.Progress = func(r tables.Progress) { tokens = append(tokens, r.Resume) }
+	all := assert.Must[patterns.VerifyReport](t)(store.Verify(t.Context(), &o))
 	if all.Read != 12 || len(tokens) < 6 {
 		t.Fatalf("%+v after %d tokens", all, len(tokens))
 	}
@@ -159,7 +159,7 @@ func TestStoreJobs(t *testing.T) {
 		o.Found = func(f patterns.Finding) error { found = append(found, f.Table+" "+f.Location); return nil }
 		return &o
 	}
-	report := assert.Must[tables.Report](t)(store.Verify(t.Context(), options()))
+	report := assert.Must[patterns.VerifyReport](t)(store.Verify(t.Context(), options()))
 	if want := []string{"First email_p1", "Second email_p1"}; !slices.Equal(found, want) || report.Read != 8 || report.Findings != 2 || report.Resume != "" {
 		t.Fatalf("%q, %+v", found, report)
 	}
@@ -170,13 +170,13 @@ func TestStoreJobs(t *testing.T) {
 	}
 	var checkpoints []checkpoint
 	o := options()
-	o.Progress = func(r tables.Report) { checkpoints = append(checkpoints, checkpoint{r.Resume, slices.Clone(found)}) }
-	assert.Must[tables.Report](t)(store.Verify(t.Context(), o))
+	o.Progress = func(r tables.Progress) { checkpoints = append(checkpoints, checkpoint{r.Resume, slices.Clone(found)}) }
+	assert.Must[patterns.VerifyReport](t)(store.Verify(t.Context(), o))
 	behind := 0
 	for _, c := range checkpoints {
 		o := options()
 		o.Resume = c.token
-		again := assert.Must[tables.Report](t)(store.Verify(t.Context(), o))
+		again := assert.Must[patterns.VerifyReport](t)(store.Verify(t.Context(), o))
 		if !slices.Contains(found, "First email_p1") {
 			behind++
 		}
@@ -209,9 +209,9 @@ func TestStoreJobs(t *testing.T) {
 	}
 	o = options()
 	o.Resume = broken.Resume
-	assert.Must[tables.Report](t)(store.Repair(t.Context(), o))
+	assert.Must[patterns.RepairReport](t)(store.Repair(t.Context(), o))
 	assert.Check(t, harness.Clean(t.Context(), store.Verify, options()))
-	if report := assert.Must[tables.Report](t)(store.Rebuild(t.Context(), nil)); report.Unchanged != 8 || report.Written != 0 {
+	if report := assert.Must[patterns.RebuildReport](t)(store.Rebuild(t.Context(), nil)); report.Unchanged != 8 || report.Written != 0 {
 		t.Errorf("%+v", report)
 	}
 	for _, bad := range []*patterns.JobOptions{{Partitions: []string{"red"}}, {Patterns: []string{"email"}}, {Rows: 5}, {Resume: "?"}, {Resume: "e30"}} {
@@ -220,24 +220,17 @@ func TestStoreJobs(t *testing.T) {
 	}
 }
 
-// TestStoreCheckReady: Run says what is missing, and handles nothing.
-func TestStoreCheckReady(t *testing.T) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", &patterns.StoreOptions{CheckReady: true}))
+// TestStoreProvisioned: Start says what is missing, and creates nothing.
+func TestStoreProvisioned(t *testing.T) {
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, storagetest.Simulator(t, nil)), Provisioned: true}))
 	personsIn(t, store)
 	outbox := eventual.OnCommit("hired", func(context.Context, eventual.Commit[person]) error { return nil }, nil)
 	assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Others"), personSchema(), outbox))
-	err := eventual.Run(t.Context(), store, nil)
-	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "Emails") {
-		t.Errorf("Run returned %v", err)
+	if _, err := store.Start(t.Context()); !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "Emails") {
+		t.Errorf("Start returned %v", err)
 	}
 	assert.Check(t, store.Create(t.Context()))
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- eventual.Run(ctx, store, nil) }()
-	stop()
-	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	assert.Check(t, assert.Must[func() error](t)(store.Start(t.Context()))())
 }
 
 // TestStoreContainerName: a container whose name cannot be is refused without a request.
@@ -246,7 +239,7 @@ func TestStoreContainerName(t *testing.T) {
 	var requests storagetest.RequestCounter
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, &requests)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &counted)}))
 	blobstorage.Open(store, "my_photos")
 	err := store.Create(t.Context())
 	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"my_photos"`) || requests.Count() != 0 {
@@ -280,7 +273,7 @@ func ExampleStore_Ready() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.Open("contoso", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -299,7 +292,7 @@ func ExampleStore_Ready() {
 func TestResourcesHoldNoSignature(t *testing.T) {
 	const signature = "c2VjcmV0"
 	account := assert.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: "https://contoso.table.core.windows.net", Blob: "https://contoso.blob.core.windows.net"}, "sv=2024-11-04&sp=r&sig="+signature, nil))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: account}))
 	if url := blobstorage.Open(store, "photos").URL(); !strings.Contains(url, signature) {
 		t.Fatalf("%s has no signature", url)
 	}

@@ -1,7 +1,6 @@
 package patterns_test
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -35,7 +34,7 @@ func dieInTenant(t *testing.T, s *storagetest.Service, p *person) {
 		}
 		return nil
 	}))
-	repo, _, err := tenantIn(assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, dead), "contoso", nil)), "Tenant7")
+	repo, _, err := tenantIn(assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, dead)})), "Tenant7")
 	assert.Check(t, err)
 	_ = repo.Insert(t.Context(), p) // whatever the dead process would have been told
 }
@@ -47,7 +46,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 		var calls atomic.Int64
 		var noted *notes[person]
 		var worker *patterns.Store
-		worker = assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(name string) (err error) {
+		worker = assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, s), Intents: eventual.IntentQueue(nil, nil), OpenRepository: func(name string) (err error) {
 			switch calls.Add(1) {
 			case 1:
 				return errors.New("the list of tenants cannot be read")
@@ -57,15 +56,12 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 			_, noted, err = tenantIn(worker, name)
 			return err
 		}}))
-		assert.Check(t, errors.Join(worker.Create(t.Context()), worker.Account().Table("Tenant7").Create(t.Context())))
+		assert.Check(t, worker.Create(t.Context()), worker.Account().Table("Tenant7").Create(t.Context()))
 		dieInTenant(t, s, ann())
 		dieInTenant(t, s, bob())
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- eventual.Run(ctx, worker, nil) }()
+		stop := assert.Must[func() error](t)(worker.Start(t.Context()))
 		time.Sleep(30 * time.Minute)
-		stop()
-		assert.Check(t, <-ended)
+		assert.Check(t, stop())
 		if n := calls.Load(); n != 3 {
 			t.Fatalf("the repository was opened %d times, want two failures and a success", n)
 		}
@@ -80,7 +76,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 // TestStoreThatOpensRepositories: it has the queue that they will need, before there is one.
 func TestStoreThatOpensRepositories(t *testing.T) {
 	account := storeAccount(t, storagetest.Simulator(t, nil))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.IntentQueue(nil), OpenRepository: func(string) error { return nil }}))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: account, Intents: eventual.IntentQueue(nil, nil), OpenRepository: func(string) error { return nil }}))
 	assert.Check(t, store.Create(t.Context()))
 	harness.WantKind(t, eventual.Intents(store).Create(t.Context()), tables.ErrExists)
 }

@@ -98,7 +98,7 @@ func TestSweepStaged(t *testing.T) {
 // bulkCase is a bulk write that each process resumes where it knows to be, and its successor from the beginning.
 type bulkCase struct {
 	rows    int
-	write   func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.Report, error)
+	write   func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.BulkReport, error)
 	summary func(stored) (int, error) // counts the entities, and fails if one of them is incomplete
 	floor   int
 	service func(testing.TB) *storagetest.Service
@@ -155,10 +155,10 @@ func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World 
 func sweptBulkInsert() bulkCase {
 	const rows = 36
 	return bulkCase{rows: rows, floor: 168,
-		write: func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.Report, error) {
+		write: func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.BulkReport, error) {
 			repo, err := openMembers(s, table)
 			if err != nil {
-				return tables.Report{}, err
+				return tables.BulkReport{}, err
 			}
 			return repo.BulkNonAtomic(ctx, func(yield func(*member, error) bool) {
 				for i := range rows {
@@ -183,10 +183,10 @@ func TestSweepBulk(t *testing.T) {
 	for _, verb := range []tables.BulkVerb{tables.BulkInsert, tables.BulkUpsert, tables.BulkUpsertMerge} {
 		t.Run(fmt.Sprint("verb ", verb), func(t *testing.T) {
 			bulkCase{rows: rows, floor: 112,
-				write: func(ctx context.Context, s *storagetest.Service, name string, options *tables.BulkOptions) (tables.Report, error) {
+				write: func(ctx context.Context, s *storagetest.Service, name string, options *tables.BulkOptions) (tables.BulkReport, error) {
 					table, err := openTable(s, name)
 					if err != nil {
-						return tables.Report{}, err
+						return tables.BulkReport{}, err
 					}
 					options.Verb = verb
 					return table.Entities().BulkNonAtomic(ctx, func(yield func(*tables.Entity, error) bool) {

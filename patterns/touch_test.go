@@ -51,7 +51,7 @@ func TestTouch(t *testing.T) {
 		t.Fatalf("%d entries of two changes", entries())
 	}
 	repo, j := open(intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil))
-	for what, job := range []harness.RepositoryJob{repo.Rebuild, repo.Repair} {
+	for what, job := range []anyJob{harness.Tallied(repo.Rebuild), harness.Tallied(repo.Repair)} {
 		if what == 1 {
 			assert.Check(t, table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "red", Row: "email_ann@contoso.com"}))
 		}

@@ -86,7 +86,7 @@ func TestUnconditionalVerbsReplaceUnreadableRows(t *testing.T) {
 				if err != nil || len(found) != d.orphans || d.orphans > 0 && (found[0].Kind != patterns.Spurious || found[0].Pattern != "seat" || found[0].Entity.Row != "ticket_1") {
 					t.Errorf("Verify finds %v, %v", found, err)
 				}
-				assert.Must[tables.Report](t)(r.Repair(ctx, nil))
+				assert.Must[patterns.RepairReport](t)(r.Repair(ctx, nil))
 				assert.Check(t, harness.Clean(ctx, r.Verify, nil))
 			})
 		}

@@ -34,11 +34,11 @@ func BenchmarkRatioVerbs(b *testing.B) {
 	b.Run("insert, index outside", func(b *testing.B) {
 		s := storagetest.Simulator(b, nil)
 		a := assert.Must[*tables.Account](b)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-		store := assert.Must[*patterns.Store](b)(patterns.NewStore(a, "verbs", nil))
+		store := assert.Must[*patterns.Store](b)(patterns.Open("verbs", &patterns.StoreOptions{Account: a}))
 		index := interpartition.NewIndex("email", func(p *person) string { return p.Email }, &interpartition.Options[person]{ByPartition: true})
 		repo := assert.Must[*patterns.Repository[person]](b)(patterns.NewRepository(store.Table("People"), verbSchema, index))
 		assert.Check(b, store.Create(b.Context()))
-		defer func() { assert.Check(b, store.Close(context.Background())) }()
+		defer func() { assert.Check(b, harness.Settle(context.Background(), store)) }()
 		n, bare := 0, store.Table("Bare")
 		assert.Check(b, bare.Create(b.Context()))
 		harness.Ratios(b, []harness.Contender{

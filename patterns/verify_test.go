@@ -30,9 +30,8 @@ func TestVerifyFindsNothing(t *testing.T) {
 	for _, o := range []patterns.JobOptions{{}, {Partitions: []string{"D00", "D03"}}, {Partitions: []string{}}, {Patterns: []string{"email"}},
 		{Patterns: []string{"mail"}}, {Patterns: []string{"badge", "roster"}}, {Partitions: []string{"D01"}, Patterns: []string{"marks", "mail"}}} {
 		o.Lag = fixed().Lag
-		var last tables.Report
-		o.Progress = func(p tables.Report) { last = p }
-		if found := d.verify(t, o); len(found) > 0 {
+		found, last := d.verified(t, o)
+		if len(found) > 0 {
 			t.Errorf("%v: %d found, such as %s", o, len(found), found[0])
 		}
 		t.Logf("%q %q: %+v", o.Partitions, o.Patterns, last)
@@ -121,10 +120,9 @@ func TestVerifyFindsAll(t *testing.T) {
 	x.harm(n, departments, times)
 	w := d.write(t, n, busy, departments)
 	began := time.Now()
-	var last tables.Report
-	o := patterns.JobOptions{Lag: patience, Progress: func(p tables.Report) { last = p }}
+	o := patterns.JobOptions{Lag: patience}
 	o.SmallPages(250) // so that several readers have something to do
-	got := d.verify(t, o)
+	got, last := d.verified(t, o)
 	t.Logf("seed %d: %d found in %v beside %d changes: %+v", seed, len(got), time.Since(began), w.changes.Load(), last)
 	if !slices.Equal(got, x.wants) {
 		t.Errorf("%d found, want %d:%s", len(got), len(x.wants), differences(got, x.wants))
@@ -146,9 +144,8 @@ func TestVerifyFindsAll(t *testing.T) {
 		}
 	}
 	w.end(t)
-	after := fixed()
-	after.Progress = o.Progress
-	if left := d.verify(t, after); len(left) != 3*times {
+	left, last := d.verified(t, fixed())
+	if len(left) != 3*times {
 		t.Errorf("%d are left, want the %d that are beyond repair: %q", len(left), 3*times, left)
 	}
 	if last.Marked != 0 {
@@ -199,7 +196,7 @@ func TestVerifyGoesOn(t *testing.T) {
 		o.SmallRuns(rows, candidates)
 		tokens, before := []string{""}, []int{0}
 		found := 0
-		o.Progress = func(p tables.Report) { tokens, before = append(tokens, p.Resume), append(before, found) }
+		o.Progress = func(p tables.Progress) { tokens, before = append(tokens, p.Resume), append(before, found) }
 		var all []string
 		o.Found = func(f patterns.Finding) error {
 			all = append(all, brief(f))
@@ -223,7 +220,7 @@ func TestVerifyGoesOn(t *testing.T) {
 		t.Logf("%d tokens, the longest has %d characters", len(tokens), len(slices.MaxFunc(tokens, func(a, b string) int { return len(a) - len(b) })))
 	}
 	o := fixed()
-	o.Progress = func(p tables.Report) {
+	o.Progress = func(p tables.Progress) {
 		if p.Resume != "" {
 			o.Resume = p.Resume
 		}

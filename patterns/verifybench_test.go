@@ -121,7 +121,7 @@ func growth(t testing.TB, d *desk, readers int) int64 {
 	before, most, calls := heap(), int64(0), 0
 	o := fixed()
 	o.Concurrency = readers
-	o.Progress = func(tables.Report) {
+	o.Progress = func(tables.Progress) {
 		if calls++; calls%20 == 1 {
 			most = max(most, heap()-before)
 		}
@@ -139,9 +139,9 @@ func TestVerifyIsFlat(t *testing.T) {
 	var grown []int64
 	for _, n := range sizes {
 		d := crowd(t, n, 50)
-		var last tables.Report
+		var last tables.Progress
 		o := fixed()
-		o.Progress = func(p tables.Report) { last = p }
+		o.Progress = func(p tables.Progress) { last = p }
 		// Wherever a sum is looked at, something is wrong.
 		for i := 0; i < n; i += 40 {
 			deleteRaw(t, d.table, emailRow(colleague(i, 50)))
@@ -174,11 +174,11 @@ func TestJobsAreFlat(t *testing.T) {
 	for _, n := range sizes {
 		d := crowd(t, n, 50)
 		every := max(1, n/10_000)
-		for name, job := range map[string]func(context.Context, *patterns.JobOptions) (tables.Report, error){
-			"Verify": d.repo.Verify, "Repair": d.repo.Repair, "Rebuild": d.repo.Rebuild} {
+		for name, job := range map[string]anyJob{
+			"Verify": harness.Tallied(d.repo.Verify), "Repair": harness.Tallied(d.repo.Repair), "Rebuild": harness.Tallied(d.repo.Rebuild)} {
 			before, most, calls := heap(), int64(0), 0
 			o := patterns.JobOptions{Concurrency: 1}
-			o.Progress = func(tables.Report) {
+			o.Progress = func(tables.Progress) {
 				if calls++; calls%every == 0 {
 					most = max(most, heap()-before)
 				}

@@ -152,16 +152,22 @@ func fixed() patterns.JobOptions { return patterns.JobOptions{Lag: 20 * time.Mil
 // verify lists what Verify finds, as texts in order.
 func (d *desk) verify(t testing.TB, o patterns.JobOptions) []string {
 	t.Helper()
-	found := []string{}
-	all, err := harness.Findings(t.Context(), d.repo.Verify, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range all {
-		found = append(found, brief(x))
-	}
-	slices.Sort(found)
+	found, _ := d.verified(t, o)
 	return found
+}
+
+// verified is verify, with the report.
+func (d *desk) verified(t testing.TB, o patterns.JobOptions) ([]string, patterns.VerifyReport) {
+	t.Helper()
+	found := []string{}
+	o.Found = func(f patterns.Finding) error {
+		found = append(found, brief(f))
+		return nil
+	}
+	report, err := d.repo.Verify(t.Context(), &o)
+	assert.NoError(assert.Fatal(t), err)
+	slices.Sort(found)
+	return found, report
 }
 
 // brief is a discrepancy without its reason.

@@ -160,7 +160,7 @@ type notes[T any] struct {
 
 func (x *notes[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	x.keyOf = host.KeyOf
-	return driver.Implementation{Name: x.name, Intents: eventual.IntentQueue(nil),
+	return driver.Implementation{Name: x.name, Intents: eventual.IntentQueue(nil, nil),
 		Prior:  func(v any, _ tables.Properties) ([]string, error) { return []string{x.text(v.(*T))}, nil },
 		Effect: driver.Effect{OutsideKeys: x.outsideKeys, Reconcile: driver.ReconcileEach(x.reconcile), Expected: driver.Of(x.facts), List: x.held, Read: driver.ReadEach(x.readFact)}}, nil
 }

@@ -113,7 +113,7 @@ func ExampleNewCount() {
 // One to many across partitions: a project, and its members in several departments.
 func ExampleNewMembers() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "members", nil)
+	store, err := patterns.Open("members", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func ExampleNewMembers() {
 // One to many, denormalized: every employee has her department's manager, and one request reads both.
 func Example_denormalized() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "denormalized", nil)
+	store, err := patterns.Open("denormalized", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -39,7 +39,7 @@ type shop struct {
 }
 
 func openShop(account *tables.Account) (*shop, error) {
-	store, err := patterns.NewStore(account, "shop", nil)
+	store, err := patterns.Open("shop", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (x *Members[C]) Attach(host driver.Host, _ *C) (driver.Implementation, erro
 
 func (x *members) attach(host driver.Host) (driver.Implementation, error) {
 	m := &memberRows{x, host}
-	implementation := driver.Implementation{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, Intents: eventual.IntentQueue(nil),
+	implementation := driver.Implementation{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, Intents: eventual.IntentQueue(nil, nil),
 		Prior:  x.parentOf.prior,
 		Effect: driver.Effect{OutsideKeys: m.outsideKeys, Reconcile: driver.ReconcileEach(m.reconcile), Expected: m.facts, List: m.held, Read: driver.ReadEach(m.readRow)}}
 	if x.parentOf == nil {

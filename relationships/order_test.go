@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,7 +19,7 @@ func TestOrderWithLines(t *testing.T) {
 	service.ClientOptions.PerRetryPolicies = append(slices.Clip(service.ClientOptions.PerRetryPolicies), requests)
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions}))
 	s := assert.Must[*shop](t)(openShop(account))
-	assert.Check(t, s.store.Create(ctx), s.store.Close(ctx)) // from here on a change returns when its copies are settled
+	assert.Check(t, s.store.Create(ctx), harness.Settle(ctx, s.store)) // from here on a change returns when its copies are settled
 	var products []string
 	for i := range 20 {
 		products = append(products, fmt.Sprint("product ", i))

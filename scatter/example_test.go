@@ -40,7 +40,7 @@ func openEvents(table *tables.Table, options *scatter.Options) (*scatter.Spread[
 func Example() {
 	ctx := context.Background()
 	now := time.Date(2014, 8, 22, 9, 0, 0, 0, time.UTC)
-	store, err := patterns.NewStore(simulatedAccount(), "events", nil)
+	store, err := patterns.Open("events", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func ExampleNewNatural() {
 	employee := func(id int) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String("Sales"), compoundkey.Int(id, 6))
 	}
-	store, err := patterns.NewStore(simulatedAccount(), "accesses", nil)
+	store, err := patterns.Open("accesses", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}

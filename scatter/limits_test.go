@@ -85,9 +85,9 @@ func TestVerbsThatAreMetered(t *testing.T) {
 			}
 		}
 	}
-	assert.Must[tables.Report](t)(p.BulkNonAtomic(ctx, all, nil))
+	assert.Must[tables.BulkReport](t)(p.BulkNonAtomic(ctx, all, nil))
 	assert.Check(t, p.DeleteUnconditional(ctx, rowOf(3, "")))
-	assert.Must[tables.Report](t)(p.BulkNonAtomic(ctx, func(yield func(*event, error) bool) {
+	assert.Must[tables.BulkReport](t)(p.BulkNonAtomic(ctx, func(yield func(*event, error) bool) {
 		_ = yield(&event{Number: 0}, nil) && yield(&event{Number: 20}, nil)
 	}, &tables.BulkOptions{Resume: "1"}))
 	total := 0

@@ -79,7 +79,7 @@ func (w *Writer[T]) run(ctx context.Context, op string, prepare func(context.Con
 
 // BulkNonAtomic changes any number of entities with one verb: see Repository.BulkNonAtomic. Requests: 1 for each 100
 // rows of a partition at best.
-func (w *Writer[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
+func (w *Writer[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkReport, error) {
 	var skip int64
 	prepare := w.reach
 	if options != nil {

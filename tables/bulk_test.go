@@ -13,7 +13,7 @@ import (
 )
 
 // position returns the number of entities that a report's Resume stands for.
-func position(t testing.TB, r tables.Report) int64 {
+func position(t testing.TB, r tables.BulkReport) int64 {
 	t.Helper()
 	if r.Resume == "" {
 		return 0
@@ -35,9 +35,9 @@ func TestBulkRefusesOtherTokens(t *testing.T) {
 
 func TestBulkPacksTransactions(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
-	var last tables.Report
+	var last tables.BulkReport
 	done, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(2050, 7), &tables.BulkOptions{
-		Progress: func(p tables.Report) {
+		Progress: func(p tables.BulkReport) {
 			if p.Written < last.Written || position(t, p) < position(t, last) {
 				t.Errorf("progress goes back from %+v to %+v", last, p)
 			}
@@ -57,7 +57,7 @@ func TestBulkResumesWhereItStopped(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped, err := table.Entities().BulkNonAtomic(ctx, harness.Bags(1500, 5), &tables.BulkOptions{Concurrency: 2,
-		Progress: func(p tables.Report) {
+		Progress: func(p tables.BulkReport) {
 			if p.Transactions == 4 {
 				cancel()
 			}

@@ -2,6 +2,7 @@ package tables_test
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/netip"
@@ -245,6 +246,20 @@ func TestCodecRefusesTypes(t *testing.T) {
 		B chan int
 	}](t, "B")
 	codecError[struct{ *tables.Meta }](t, "Meta")
+}
+
+// TestMetaHasNoJSON: the JSON of an entity has only its own fields, in both directions.
+func TestMetaHasNoJSON(t *testing.T) {
+	type row struct {
+		tables.Meta
+		Name string
+	}
+	v := row{Meta: tables.Meta{ETag: `W/"1"`, Timestamp: time.Unix(1, 0), Lossy: true}, Name: "x"}
+	assert.Equal(t, string(assert.Must[[]byte](t)(json.Marshal(&v))), `{"Name":"x"}`, "JSON")
+	assert.Check(t, json.Unmarshal([]byte(`{"ETag":"W/\"2\"","Timestamp":"2026-01-01T00:00:00Z","Lossy":false,"Meta":{"ETag":"3"},"Name":"y"}`), &v))
+	if v.ETag != `W/"1"` || !v.Lossy || v.Timestamp.Unix() != 1 || v.Name != "y" {
+		t.Errorf("%+v", v)
+	}
 }
 
 func TestCodecNames(t *testing.T) {

@@ -114,7 +114,7 @@ func ExampleRows_BulkNonAtomic() {
 	}
 
 	begun, stop := context.WithCancel(ctx)
-	first, err := table.Entities().BulkNonAtomic(begun, rows, &tables.BulkOptions{Progress: func(p tables.Report) {
+	first, err := table.Entities().BulkNonAtomic(begun, rows, &tables.BulkOptions{Progress: func(p tables.BulkReport) {
 		if p.Written >= 500 {
 			stop()
 		}

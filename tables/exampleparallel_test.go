@@ -44,7 +44,7 @@ func ExampleQuery_AllParallel() {
 	token := "" // of the run before
 	n := 0
 	for _, err := range employees.Query().AllowTableScan().AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{
-		Unordered: true, Resume: token, Progress: func(r tables.Report) { token = r.Resume },
+		Unordered: true, Resume: token, Progress: func(r tables.Progress) { token = r.Resume },
 	}) {
 		if err != nil {
 			fmt.Println(err) // continue from token

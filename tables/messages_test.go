@@ -136,5 +136,5 @@ func TestNamesOfCosmosTables(t *testing.T) {
 func TestPrefixOnce(t *testing.T) {
 	err := &tables.Error{Op: "Outer", Kind: tables.ErrInvalid, Err: fmt.Errorf("because: %w", &tables.Error{Op: "Inner", Kind: tables.ErrInvalid, Err: errors.New("x")})}
 	assert.Equal(t, strings.Count(err.Error(), "tablepatterns:"), 1, "times: %v", err)
-	assert.Equal(t, (tables.Report{}).String(), "nothing in 0s")
+	assert.Equal(t, (tables.BulkReport{}).String(), "nothing in 0s")
 }

@@ -32,7 +32,11 @@ type (
 	// BulkVerb is what a bulk write does with each entity.
 	BulkVerb = entity.BulkVerb
 	// Report counts what a long job has done.
-	Report = entity.Report
+	Run = entity.Run
+	// Progress says how far a long job is.
+	Progress = entity.Progress
+	// BulkReport says what a BulkNonAtomic has done.
+	BulkReport = entity.BulkReport
 	// Error is the error of every operation of this library.
 	Error = entity.Error
 )

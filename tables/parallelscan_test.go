@@ -130,7 +130,7 @@ func TestAllParallelResumes(t *testing.T) {
 			for runs, ended := 0, false; !ended; runs++ {
 				pages, token, page := 0, "", []string(nil)
 				ctxDone := errors.New("enough")
-				o.Progress = func(r tables.Report) { got, page, token, pages = append(got, page...), nil, r.Resume, pages+1 }
+				o.Progress = func(r tables.Progress) { got, page, token, pages = append(got, page...), nil, r.Resume, pages+1 }
 				var err error
 				for e, failed := range all(&o) {
 					if err = failed; err != nil {
@@ -192,7 +192,7 @@ func TestParallelPositionsStayInside(t *testing.T) {
 		},
 	} {
 		token := ""
-		for _, err := range all(&tables.ParallelOptions[tables.Entity]{Concurrency: 1, Progress: func(r tables.Report) {
+		for _, err := range all(&tables.ParallelOptions[tables.Entity]{Concurrency: 1, Progress: func(r tables.Progress) {
 			if token == "" {
 				token = r.Resume
 			}

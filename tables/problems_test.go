@@ -99,8 +99,8 @@ func TestRowsThatDoNotFit(t *testing.T) {
 	if v, err := rows.Query().Partition("p").Where(tables.Ge("RowKey", "03")).First(ctx); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("First: %v, %v", v, err)
 	}
-	report := tables.Report{}
-	for range rows.Query().AllowTableScan().AllParallel(ctx, &tables.ParallelOptions[aged]{Unordered: true, Progress: func(r tables.Report) { report = r }}) {
+	report := tables.Progress{}
+	for range rows.Query().AllowTableScan().AllParallel(ctx, &tables.ParallelOptions[aged]{Unordered: true, Progress: func(r tables.Progress) { report = r }}) {
 	}
 	if report.Read != 20 || report.Failed != 4 {
 		t.Errorf("report: %+v", report)

@@ -27,7 +27,8 @@ func (q Query[T]) Row(key string) Query[T] { return Query[T](core.Query(q).Row(k
 // range.
 func (q Query[T]) Rows(span compoundkey.Span) Query[T] { return Query[T](core.Query(q).Rows(span)) }
 
-// Where adds conditions. Entities must match all conditions of the query.
+// Where adds conditions. Entities must match all conditions of the query. A condition on a property for which T has no field makes the
+// query return ErrInvalid, unless T is Entity or has a field tagged rest.
 func (q Query[T]) Where(conditions ...Condition) Query[T] {
 	return Query[T](core.Query(q).Where(conditions...))
 }
@@ -37,7 +38,7 @@ func (q Query[T]) Filter(expression string) Query[T] {
 	return Query[T](core.Query(q).Filter(expression))
 }
 
-// Select makes the query read only these properties; other fields keep their zero value. Replace refuses an entity that
+// Select makes the query read only these properties, which T must have as in Where; other fields keep their zero value. Replace refuses an entity that
 // was read in this way, and Merge refuses it if it is a struct; Delete accepts it.
 func (q Query[T]) Select(properties ...string) Query[T] {
 	return Query[T](core.Query(q).Select(properties...))
@@ -141,7 +142,7 @@ type ParallelOptions[T any] struct {
 	Unordered bool
 	// Progress is called after the caller has taken the last entity of a page, with Read, Failed, Elapsed and Resume.
 	// It is not called with Order, by GetMany, or on Azure Cosmos DB.
-	Progress func(Report)
+	Progress func(Progress)
 	// Resume continues an earlier read with the same query and partitions: give Report.Resume of its last Progress.
 	// Entities that were yielded after that Progress are yielded again. The token has at most three keys for each page
 	// in memory, whatever the size of the table.

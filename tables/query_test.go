@@ -140,7 +140,6 @@ func TestQueryTypedConditions(t *testing.T) {
 		"Age ne 41":                              tables.And(tables.Ne("Age", 41), tables.Le("Age", 40)),
 		"(Age eq 1 or Age eq 40)":                tables.Or(tables.Eq("Age", 1), tables.Eq("Age", 40)),
 		"not":                                    tables.Not(tables.Eq("Age", 41)),
-		"Unknown":                                tables.Not(tables.Eq("Unknown", 1)),
 		"RowKey le '1'":                          tables.Le("RowKey", "1"),
 		"Timestamp gt datetime'2001-01-01T00:00:00": tables.Gt("Timestamp", time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)),
 	} {
@@ -181,6 +180,9 @@ func TestQueryRefusesConditions(t *testing.T) {
 		"filter":                q.Filter("A eq"),
 		"selected by injection": q.Select("A,B"),
 		"selected nothing":      q.Select(""),
+		"selected no property":  q.Select("LastName", "Nmae"),
+		"no property":           q.Where(tables.Or(tables.Eq("Age", 40), tables.Not(tables.Eq("Nmae", 1)))),
+		"filter of no property": q.Filter("LastName eq 'x' or Nmae eq 1"),
 		"page size":             q.PageSize(1001),
 		"negative page size":    q.PageSize(-1),
 		"negative top":          q.Top(-1),

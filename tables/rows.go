@@ -159,7 +159,7 @@ func (r *Rows[T]) GetMany(ctx context.Context, keys []Key, options *ParallelOpti
 // BulkNonAtomic writes any number of rows with one verb. It groups them by partition, packs each group into entity group transactions,
 // and sends those of several partitions at once. Each transaction is atomic; the whole is not: if BulkNonAtomic ends early, because of
 // the context or an error, any of the rows after Report.Resume may have been written. It then waits for the transactions that were sent,
-// and returns the first error. The Report counts Written, Unchanged, Failed, Conflicts, Rows and Transactions of this run, without the
+// and returns the first error. The report is of this run, without the
 // runs that it resumes.
 //
 // If the service refuses a transaction because of one row, BulkNonAtomic writes the other rows without that row and
@@ -172,6 +172,6 @@ func (r *Rows[T]) GetMany(ctx context.Context, keys []Key, options *ParallelOpti
 // New ETags are set later, by other goroutines: do not use the values before BulkNonAtomic returns.
 //
 // Requests: at least 1 for each 100 rows of a partition, and at least 1 more for each refused row.
-func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
+func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (BulkReport, error) {
 	return r.src.BulkNonAtomic(ctx, streams.Untyped(values), options)
 }

@@ -49,7 +49,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(account, "surveys", nil)
+	store, err := patterns.Open("surveys", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func (p *program) begin(command string, f *jobFlags) (*job, error) {
 	}
 	show, end := p.progress(command)
 	j.end = end
-	j.options.Progress = func(r tables.Report) {
+	j.options.Progress = func(r tables.Progress) {
 		at.follow(r)
 		if show != nil {
 			show(r)
@@ -96,7 +96,7 @@ func (p *program) each(n *int64) func(backup.Difference) error {
 
 // finish prints what the job has done and its counts, and removes the saved position. If the job has ended early, it saves the position
 // instead and prints how to continue.
-func (j *job) finish(done string, r tables.Report, err error) error {
+func (j *job) finish(done string, r fmt.Stringer, resume string, err error) error {
 	j.end()
 	fmt.Fprintf(j.stdout, "%s: %v\n", done, r)
 	if err == nil {
@@ -108,8 +108,8 @@ func (j *job) finish(done string, r tables.Report, err error) error {
 		}
 		return nil
 	}
-	if r.Resume != "" {
-		j.position.token = r.Resume
+	if resume != "" {
+		j.position.token = resume
 	}
 	advice, kept := j.position.keep()
 	if kept != nil {
@@ -158,8 +158,8 @@ A row that is there with the same content counts as unchanged, so the command ca
 }
 
 // written does what finish does, for a job that writes rows.
-func (j *job) written(done string, r backup.Result, err error) error {
-	err = j.finish(done, r.Report, err)
+func (j *job) written(done string, r backup.CopyReport, err error) error {
+	err = j.finish(done, r, r.Resume, err)
 	if r.Outside > 0 && !j.options.DryRun {
 		fmt.Fprintf(j.stderr, "%d rows are index copies in other partitions: reads through them cost 1 request more until Rebuild of the repository\n", r.Outside)
 	}
@@ -194,7 +194,7 @@ The exit code is 0 if they are equal, and 1 if they differ. ETag and Timestamp a
 					return err
 				}
 				report, err := backup.Compare(c.Context(), first, second, &j.options)
-				return j.finish("compared", report, err)
+				return j.finish("compared", report, report.Resume, err)
 			}
 			vault, err := p.open(v)
 			if err != nil {
@@ -202,7 +202,7 @@ The exit code is 0 if they are equal, and 1 if they differ. ETag and Timestamp a
 			}
 			defer func() { err = errors.Join(err, vault.Close()) }()
 			report, err := vault.Compare(c.Context(), name, args[0], second, &j.options)
-			return j.finish("compared", report, err)
+			return j.finish("compared", report, report.Resume, err)
 		},
 	}
 	v.add(c.Flags())

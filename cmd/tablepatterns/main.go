@@ -132,13 +132,13 @@ func (p *program) table(variable, name string) (*tables.Table, error) {
 }
 
 // progress returns a function that shows the progress of a job, and a function that ends the display.
-func (p *program) progress(what string) (show func(tables.Report), end func()) {
+func (p *program) progress(what string) (show func(tables.Progress), end func()) {
 	if !p.bars || p.quiet {
 		return nil, func() {}
 	}
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(p.stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
 		progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSpinnerType(14), progressbar.OptionSetElapsedTime(true))
-	show = func(r tables.Report) { _ = bar.Set64(max(r.Rows, r.Read)) }
+	show = func(r tables.Progress) { _ = bar.Set64(max(r.Rows, r.Read)) }
 	return show, func() { _ = bar.Finish() }
 }

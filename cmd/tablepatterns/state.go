@@ -81,7 +81,7 @@ func openPosition(command, file string) (*position, error) {
 }
 
 // follow records a job's position and, if the user has named a file, writes it there at most once in saveEvery.
-func (p *position) follow(r tables.Report) {
+func (p *position) follow(r tables.Progress) {
 	if p.token = r.Resume; p.file == "" || p.token == "" || time.Since(p.saved) < saveEvery {
 		return
 	}

@@ -29,7 +29,7 @@ func employeeKey(e *Employee) tables.Key {
 // Those who have left are moved to a table of their own, and others into blobs.
 func ExampleNew() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "archiving", nil)
+	store, err := patterns.Open("archiving", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func ExampleNew() {
 	if err := toBlobs.Move(ctx, ken); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil) // a service calls eventual.Run
+	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil) // a service calls Store.Start
 	if err != nil {
 		log.Fatal(err)
 	}

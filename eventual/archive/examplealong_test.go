@@ -49,7 +49,7 @@ func openOrders(table *tables.Table, attached func(orders *patterns.Repository[O
 // An order is archived with its lines: one transaction inserts all of them in the archive, and one deletes them.
 func ExampleAlong() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(orderAccount(), "order-archive", nil)
+	store, err := patterns.Open("order-archive", &patterns.StoreOptions{Account: orderAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func ExampleAlong() {
 	if err := mover.Move(ctx, order); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil) // a service calls eventual.Run
+	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil) // a service calls Store.Start
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func ExampleToFiles() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(account, "filing", nil)
+	store, err := patterns.Open("filing", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func ExampleToFiles() {
 	if err := mover.Move(ctx, june); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil) // a service calls eventual.Run
+	worker, err := eventual.NewWorker(eventual.Intents(store), nil, nil) // a service calls Store.Start
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestToFiles(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-			store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "files", nil))
+			store := assert.Must[*patterns.Store](t)(patterns.Open("files", &patterns.StoreOptions{Account: account}))
 			employees := assert.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}))
 			files := &shelf{files: map[string]shelved{}}
 			files.meet = c.meet(files)

@@ -1,7 +1,6 @@
 package archive_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -15,11 +14,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestStoreRunMoves: a mover on a store's own queue needs no worker besides eventual.Run, also if no repository has effects outside.
+// TestStoreRunMoves: a mover on a store's own queue needs no worker besides that of Store.Start, also if no repository has effects outside.
 func TestStoreRunMoves(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-		store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "clerks", nil))
+		store := assert.Must[*patterns.Store](t)(patterns.Open("clerks", &patterns.StoreOptions{Account: account}))
 		schema := patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}
 		current := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Current"), schema))
 		former := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Former"), schema))
@@ -27,12 +26,9 @@ func TestStoreRunMoves(t *testing.T) {
 		assert.Check(t, store.Create(t.Context()))
 		clerk := june()
 		assert.Check(t, errors.Join(current.Insert(t.Context(), clerk), mover.Move(t.Context(), clerk)))
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- eventual.Run(ctx, store, nil) }()
+		stop := assert.Must[func() error](t)(store.Start(t.Context()))
 		time.Sleep(5 * time.Minute)
-		stop()
-		assert.Check(t, <-ended)
+		assert.Check(t, stop())
 		if _, err := former.Get(t.Context(), clerkKey(june())); err != nil {
 			t.Errorf("the copy: %v", err)
 		}

@@ -118,7 +118,7 @@ func compoundKeys(s *scene) func(context.Context) {
 // verified has Store.Verify compare all copies, lists, counts and blobs of the run with their entities.
 func verified(s *scene) func(context.Context) {
 	return func(ctx context.Context) {
-		var done tables.Report
+		var done patterns.VerifyReport
 		s.act("all repositories, by Store.Verify", "", func() {
 			done = must(s.store.Verify(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
 				return fmt.Errorf("difference found by Verify: %v", f)

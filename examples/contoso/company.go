@@ -45,14 +45,16 @@ func openCompany(o options, at *place, p *progress) (c *company, err error) {
 	err = attempt("open the store", func() {
 		c = &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, repeat: repetitions, staff: newStaff(o.employees, o.seed),
 			runTimeTables: func(context.Context) ([]string, error) { return nil, nil }}
-		// MaxOpen: the summary counts the requests of each change, so none may come after it.
-		options := &patterns.StoreOptions{Prefix: "Contoso" + strings.ToLower(rand.Text()[:12]), MaxOpen: -1}
 		if o.chaos {
 			c.network = newNetwork(at.options.Transport, o.seed)
-			options.Intents = eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: chaosVisibility})
 		}
 		c.account = must(tables.NewAccountFromConnectionString(at.connection, &tables.AccountOptions{ClientOptions: c.clientOptions()}))
-		c.store = must(patterns.NewStore(c.account, "contoso", options))
+		// MaxOpen: the summary counts the requests of each change, so none may come after it.
+		options := &patterns.StoreOptions{Account: c.account, Prefix: "Contoso" + strings.ToLower(rand.Text()[:12]), MaxOpen: -1}
+		if o.chaos {
+			options.Intents = eventual.IntentQueue(&eventual.QueueOptions{VisibilityTimeout: chaosVisibility}, nil)
+		}
+		c.store = must(patterns.Open("contoso", options))
 		c.staffTable, c.plain = newStaffTable(c.store.Table("Employees")), newPlain(c.store.Table("Plain"))
 	})
 	return c, err

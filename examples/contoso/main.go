@@ -249,9 +249,9 @@ type progress struct {
 func (p *progress) say(message string) { fmt.Fprintln(p.w, message) }
 
 // bulk reports on the loading of a number of employees, every two seconds and at the end.
-func (p *progress) bulk(what string, total int) func(tables.Report) {
+func (p *progress) bulk(what string, total int) func(tables.BulkReport) {
 	p.last = time.Now()
-	return func(b tables.Report) {
+	return func(b tables.BulkReport) {
 		done := int(b.Written + b.Unchanged)
 		if time.Since(p.last) < 2*time.Second && done != total {
 			return

@@ -16,7 +16,7 @@ import (
 func loading(s *scene) func(context.Context) {
 	return func(ctx context.Context) {
 		store := func(what string, repo *patterns.Repository[Employee], staff []*Employee) {
-			var done tables.Report
+			var done tables.BulkReport
 			s.write(what, "", func() {
 				done = must(repo.BulkNonAtomic(ctx, each(staff), &tables.BulkOptions{Progress: s.progress.bulk(what, len(staff))}))
 			}).says("%s rows in %s, %s employees a second", grouped(int(done.Rows)), counted(int(done.Transactions), "transaction"),

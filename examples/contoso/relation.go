@@ -182,7 +182,7 @@ func mixed(s *scene) func(context.Context) {
 				return nil
 			}))
 		})
-		var done tables.Report
+		var done patterns.RewriteReport
 		s.act("the old version upgraded", "", func() {
 			done = must(employee.Upgrade(ctx, &patterns.JobOptions{Partitions: []string{sales}}))
 		}).says("%s written as version 2", counted(int(done.Written), "employee"))

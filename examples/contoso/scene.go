@@ -120,7 +120,7 @@ func (s *scene) explain(title string, x *patterns.Explanation) {
 }
 
 // load writes entities, many in a transaction.
-func load[T any](ctx context.Context, repo *patterns.Repository[T], all []*T) tables.Report {
+func load[T any](ctx context.Context, repo *patterns.Repository[T], all []*T) tables.BulkReport {
 	return must(repo.BulkNonAtomic(ctx, each(all), nil))
 }
 

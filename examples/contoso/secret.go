@@ -87,9 +87,10 @@ type Confidential struct {
 }
 
 // openConfidentials opens the employees with what is encrypted, found by national id. Every program does, with a registry of its own.
-func openConfidentials(ctx context.Context, table *tables.Table, registry *encryption.Registry) (*patterns.Repository[Confidential], *intrapartition.Index[Confidential, compoundkey.Part], encryption.Beacon) {
+func openConfidentials(ctx context.Context, table *tables.Table, registry *encryption.Registry) (*patterns.Repository[Confidential], *intrapartition.Index[Confidential, compoundkey.Part], *encryption.Beacon) {
 	// 8 bits of a keyed hash: some employees have the same, so the index tells nobody for sure whose id it is.
-	beacon := must(registry.Beacon(ctx, "nationalid", 8))
+	beacon := must(registry.Beacon("nationalid", 8))
+	try(beacon.Ensure(ctx))
 	byNationalID := intrapartition.NewIndex("nationalid", func(e *Confidential) compoundkey.Part { return beacon.Part(tables.String(e.NationalID)) }, nil)
 	encrypted := encryption.New[Confidential]("encryption", registry, nil)
 	return must(patterns.NewRepository(table, schemaOf("empid", (*Confidential).key), encrypted, byNationalID)), byNationalID, beacon
@@ -110,7 +111,6 @@ func salaries(s *scene) func(context.Context) {
 	registry := must(encryption.NewRegistry(keys, encryption.NewChain(before, after), nil)) // wraps by the first, unwraps by both
 	return func(ctx context.Context) {
 		must(registry.CreateDataKey(ctx))
-		try(registry.CreateBeacon(ctx, "nationalid"))
 		people, byNationalID, beacon := openConfidentials(ctx, table, registry)
 		var staff []*Confidential
 		for _, e := range s.of(sales) {
@@ -143,7 +143,7 @@ func salaries(s *scene) func(context.Context) {
 		rotated := must(encryption.NewRegistry(keys, after, nil)) // without the old wrapping key
 		must(rotated.CreateDataKey(ctx))
 		people, _, _ = openConfidentials(ctx, s.account.Table(table.Name()), rotated) // in another program
-		var done tables.Report
+		var done patterns.RewriteReport
 		s.write("a new data key, and all encrypted again", "", func() {
 			done = must(encryption.Reencrypt(ctx, people, nil))
 		}).says("%s of %s", grouped(int(done.Written)), counted(int(done.Read), "employee"))

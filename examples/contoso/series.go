@@ -231,11 +231,11 @@ func logins(s *scene) func(context.Context) {
 
 // LogRow is a log record as a row of a table.
 type LogRow struct {
-	tables.Meta `json:"-"`
-	At          time.Time `json:"-"`
-	Number      int
-	Server      string
-	Level       string
+	tables.Meta
+	At     time.Time `json:"-"`
+	Number int
+	Server string
+	Level  string
 }
 
 func (r *LogRow) row() string {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/examples/quickstart/baresdk/employees"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -72,7 +73,7 @@ func withLibrary() program {
 			if err != nil {
 				return err
 			}
-			store, staff, byEmail, err := declare(account)
+			store, staff, byEmail, err := declare(&patterns.StoreOptions{Account: account})
 			if err != nil {
 				return err
 			}
@@ -81,7 +82,7 @@ func withLibrary() program {
 	}
 	insert := func(e Employee) func(context.Context, *storagetest.Service) error {
 		return with(func(ctx context.Context, store *patterns.Store, staff *patterns.Repository[Employee], _ *interpartition.Unique[Employee, compoundkey.Folded]) error {
-			return errors.Join(staff.Insert(ctx, &e), store.Close(ctx))
+			return errors.Join(staff.Insert(ctx, &e), harness.Settle(ctx, store))
 		})
 	}
 	return program{

@@ -21,18 +21,14 @@ type Employee struct {
 }
 
 func main() {
-	account, err := tables.NewAccountFromEnv(nil)
-	if err == nil {
-		err = run(context.Background(), account)
-	}
-	if err != nil {
+	if err := run(context.Background(), nil); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // declare says what is stored: employees by department and ID, and a copy under the email, which only one employee can have.
-func declare(account *tables.Account) (*patterns.Store, *patterns.Repository[Employee], *interpartition.Unique[Employee, compoundkey.Folded], error) {
-	store, err := patterns.NewStore(account, "staff", nil)
+func declare(options *patterns.StoreOptions) (*patterns.Store, *patterns.Repository[Employee], *interpartition.Unique[Employee, compoundkey.Folded], error) {
+	store, err := patterns.Open("staff", options) // by default in the account of the environment
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -46,13 +42,13 @@ func declare(account *tables.Account) (*patterns.Store, *patterns.Repository[Emp
 	return store, employees, byEmail, err
 }
 
-func run(ctx context.Context, account *tables.Account) error {
-	store, employees, byEmail, err := declare(account)
+func run(ctx context.Context, options *patterns.StoreOptions) error {
+	store, employees, byEmail, err := declare(options)
 	if err != nil {
 		return err
 	}
-
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		return err
 	}
 	err = employees.Upsert(ctx, &Employee{Department: "Sales", ID: 223, Email: "June@contoso.com"})
@@ -62,5 +58,5 @@ func run(ctx context.Context, account *tables.Account) error {
 			fmt.Println("found", june.Department, june.ID)
 		}
 	}
-	return errors.Join(err, store.Close(ctx))
+	return errors.Join(err, stop())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -19,11 +20,11 @@ import (
 // atRest is an error if Repair or Rebuild writes anything: after a change; and a second time after what patterns have added to the item was damaged.
 func (k *kit) atRest(ctx context.Context, r *patterns.Repository[item]) error {
 	ctx = lease.Waive(ctx, lease.Terms)
-	jobs := []harness.RepositoryJob{
-		func(ctx context.Context, _ *patterns.JobOptions) (tables.Report, error) {
-			return r.Repair(ctx, &patterns.JobOptions{Lag: 1})
+	jobs := []harness.RepositoryJob[tally.Report]{
+		func(ctx context.Context, _ *patterns.JobOptions) (tally.Report, error) {
+			return harness.Tallied(r.Repair)(ctx, &patterns.JobOptions{Lag: 1})
 		},
-		r.Rebuild,
+		harness.Tallied(r.Rebuild),
 	}
 	for _, job := range jobs {
 		if err := k.writesNothing(ctx, job); err != nil {
@@ -56,7 +57,7 @@ func (k *kit) atRest(ctx context.Context, r *patterns.Repository[item]) error {
 }
 
 // writesNothing is an error if a job sends a request that writes, or changes an ETag.
-func (k *kit) writesNothing(ctx context.Context, job harness.RepositoryJob) error {
+func (k *kit) writesNothing(ctx context.Context, job harness.RepositoryJob[tally.Report]) error {
 	before, err := k.etags(ctx)
 	if err != nil {
 		return err

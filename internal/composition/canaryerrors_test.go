@@ -79,7 +79,13 @@ func (x *sensitive) operations(ctx context.Context, d *desk) map[string]func() e
 			}
 			return nil
 		},
-		"Create": func() error { return table.Create(ctx) }, "EnsureSigningKeys": func() error { return second(eventual.EnsureSigningKeys(ctx, table, "q")) },
+		"Create": func() error { return table.Create(ctx) }, "StoredSigningKeys": func() error {
+			q, err := eventual.NewQueue(table.Account(), "signed", &eventual.QueueOptions{SigningKeys: eventual.StoredSigningKeys(table, "q")})
+			if err != nil {
+				return err
+			}
+			return q.Create(ctx)
+		},
 	}
 }
 

@@ -90,8 +90,8 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	t.Cleanup(func() { assert.Check(t, writer.Close(context.WithoutCancel(ctx))) })
 	largeOptions := largeentities.Options{Account: account, Sealer: stream}
 	codec := assert.Must[*tables.Codec[item]](t)(tables.NewCodec[item]())
-	storeOptions := patterns.StoreOptions{Intents: eventual.IntentQueue(&queueOptions)}
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
+	storeOptions := patterns.StoreOptions{Account: account, Intents: eventual.IntentQueue(&queueOptions, nil)}
+	store := assert.Must[*patterns.Store](t)(patterns.Open("canary", &storeOptions))
 	values := []any{account, store, storeOptions, storeOptions.Intents, blobstorage.Resource(d.photos), sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
 		patterns.Schema[item]{Key: plainKey}, codec, (*core.Codec)(codec), (*core.Table)(d.table), core.Source{Table: (*core.Table)(d.table)}, *core.StateOf(&read.Meta), &read.Meta, explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
@@ -127,7 +127,8 @@ func (x *sensitive) reports(t *testing.T) []any {
 	meter := assert.Must[*scatter.Meter](t)(scatter.NewMeter(nil))
 	spread := assert.Must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
 	_ = spread
-	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.Report{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
+	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.BulkReport{}, tables.Run{}, tables.Progress{}, patterns.VerifyReport{}, patterns.RepairReport{}, patterns.RebuildReport{}, patterns.RewriteReport{}, patterns.RemoveReport{},
+		dataseries.SweepReport{}, backup.BackupReport{}, backup.CopyReport{}, backup.CompareReport{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
 		patterns.JobOptions{}, patterns.Finding{}, patterns.Resource{}, assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
 		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, archive.File{}, archive.StoredFile{}, driver.Along{}, eventual.SendOptions{}, eventual.OutboxOptions{}, eventual.OnCommit[item]("o", nil, nil), access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
@@ -135,7 +136,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 		intrapartition.Options{}, interpartition.Options[item]{Table: d.table}, indexentities.Options[item]{},
 		logdata.Options{}, logdata.Blob{}, logdata.QueryOptions{}, logdata.Damage{}, logdata.WriterOptions{}, logdata.Stats{}, denormalization.Options{}, widentities.Options{}, relationships.CacheOptions{},
 		logtail.Entry{}, logtail.FollowOptions{}, logtail.Follower[item]{}, logtail.Schema[item]{}, logtail.Log[item]{}, highvolumedelete.DropOptions{}, highvolumedelete.DropReport{}, highvolumedelete.ReadOptions[item]{}, highvolumedelete.Schema[item]{},
-		highvolumedelete.Tables[item]{}, backup.Options{}, backup.Target{To: d.table}, backup.Result{}, backup.Difference{}, backup.Manifest{}, backup.TableSummary{}, backup.BlobSummary{}, backup.BlobSet{Container: d.photos, Table: d.table}, assert.Must[*backup.Vault](t)(backup.OpenContainer(d.photos, "backups")), dataseries.Options{}, dataseries.SweepOptions{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
+		highvolumedelete.Tables[item]{}, backup.Options{}, backup.Target{To: d.table}, backup.RestoreReport{}, backup.Difference{}, backup.Manifest{}, backup.TableSummary{}, backup.BlobSummary{}, backup.BlobSet{Container: d.photos, Table: d.table}, assert.Must[*backup.Vault](t)(backup.OpenContainer(d.photos, "backups")), dataseries.Options{}, dataseries.SweepOptions{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
 		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{},
 		inspect.Options{}, inspect.Prices{}, assert.Must[*inspect.Report](t)(inspect.Repository(t.Context(), d.items, nil)), inspect.Partitions{}, inspect.Partition{}, inspect.Bucket{}, inspect.LargeRow{}, inspect.Library{},
 		inspect.Property{}, inspect.TypeCount{}, inspect.Type{}, inspect.Problem{}, inspect.ZeroField{}, inspect.UnknownProperty{}, inspect.Schema{}, inspect.RefusedEntity{}, inspect.TakenKey{}, inspect.Key{},

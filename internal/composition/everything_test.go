@@ -116,7 +116,7 @@ func (d *desk) rotate(t *testing.T, want ...*item) {
 	uses := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
 	next := assert.Must[encryption.DataKeyID](t)(d.registry.CreateDataKey(ctx))
 	assert.Check(t, d.photo.Reseal(ctx, plainKey(want[0])))
-	p := assert.Must[tables.Report](t)(encryption.Reencrypt(ctx, d.items, nil))
+	p := assert.Must[patterns.RewriteReport](t)(encryption.Reencrypt(ctx, d.items, nil))
 	after := assert.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
 	if len(uses) != 1 || len(after) != 1 || after[next] == 0 || p.Read != int64(len(want)) || p.Written != int64(len(want)-1) {
 		t.Errorf("uses were %v and are %v; %+v", uses, after, p)
@@ -226,17 +226,17 @@ func TestEverythingUpgrades(t *testing.T) {
 		assert.Check(t, sameItem(assert.Must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(assert.Must[*item](t)(d.name.In(theSite).Get(ctx, byName(v))), v))
 	}
 	assert.Check(t, third(d.counted.Recount(ctx, siteKey(theSite, "counted"))))
-	if report := assert.Must[tables.Report](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
+	if report := assert.Must[patterns.RebuildReport](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
 		t.Errorf("%+v", report)
 	}
 	assert.Check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
 	// One is written by its owner, the rest by Upgrade.
 	assert.Check(t, d.items.Upsert(ctx, d.itemOf(2, "b")))
-	report := assert.Must[tables.Report](t)(d.typ.Upgrade(ctx, nil))
+	report := assert.Must[patterns.RewriteReport](t)(d.typ.Upgrade(ctx, nil))
 	written = []*item{want[0], d.itemOf(2, "b"), want[2]}
 	assert.Check(t, d.consistent(ctx, written, []*item{want[1]}), clean(ctx, d.items))
 	t.Logf("%+v", report)
-	if again := assert.Must[tables.Report](t)(d.typ.Upgrade(ctx, nil)); again.Read != 0 {
+	if again := assert.Must[patterns.RewriteReport](t)(d.typ.Upgrade(ctx, nil)); again.Read != 0 {
 		t.Errorf("a second time: %+v", again)
 	}
 	if _, err := old.Get(ctx, plainKey(want[0])); !errors.Is(err, tables.ErrGarbled) {

@@ -35,7 +35,7 @@ const (
 // office is what all processes of a test share: the names of what is stored, and the registry of keys, which no fault reaches.
 type office struct {
 	registry                              *encryption.Registry
-	beacon                                encryption.Beacon
+	beacon                                *encryption.Beacon
 	table, copies, away, queue, container string
 }
 
@@ -67,8 +67,9 @@ func newOffice(t testing.TB, s *storagetest.Service) *office {
 
 func newOfficeOf(t testing.TB, s *storagetest.Service, registry *encryption.Registry) *office {
 	t.Helper()
-	assert.Check(t, registry.CreateBeacon(t.Context(), "number"))
-	o := &office{registry, assert.Must[encryption.Beacon](t)(registry.Beacon(t.Context(), "number", 0)), s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)}
+	beacon := assert.Must[*encryption.Beacon](t)(registry.Beacon("number", 0))
+	assert.Check(t, beacon.Ensure(t.Context()))
+	o := &office{registry, beacon, s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)}
 	d := assert.Must[*desk](t)(o.open(s))
 	assert.Check(t, d.items.Table().Create(t.Context()), d.copies.Create(t.Context()), d.away.Create(t.Context()), d.queue.Create(t.Context()), second(d.photos.Create(t.Context(), nil)))
 	for _, h := range []*site{{Partition: theSite, Name: "beside"}, {Partition: theSite, Name: "counted"}} {

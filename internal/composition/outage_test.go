@@ -80,7 +80,7 @@ func TestOutageOfAnIndex(t *testing.T) {
 				assert.Check(t, o.repo.Replace(ctx, &changed))
 				check("1@example.com", false)
 				check("1@example.org", true)
-				assert.Check(t, harness.Clean(ctx, o.repo.Verify, nil), o.store.Close(ctx))
+				assert.Check(t, harness.Clean(ctx, o.repo.Verify, nil), harness.Settle(ctx, o.store))
 			})
 		})
 	}
@@ -132,7 +132,7 @@ func newOutage(t *testing.T, down func(storagetest.Call) bool, mode storagetest.
 	faulty, _ := o.service.WithRetries(0).Faulty(o.down)
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(faulty.ConnectionString, &tables.AccountOptions{
 		ClientOptions: faulty.ClientOptions, Logger: slog.New(slog.NewTextHandler(o.log, nil))}))
-	o.store = assert.Must[*patterns.Store](t)(patterns.NewStore(account, "outage", nil))
+	o.store = assert.Must[*patterns.Store](t)(patterns.Open("outage", &patterns.StoreOptions{Account: account}))
 	o.byEmail = interpartition.NewUnique("email", func(c *client) string { return c.Email },
 		&interpartition.Options[client]{Table: o.store.Table("ClientIndex")})
 	o.repo = assert.Must[*patterns.Repository[client]](t)(patterns.NewRepository(o.store.Table("Clients"), patterns.Schema[client]{
@@ -159,9 +159,7 @@ func (o *outageOf) pass(d time.Duration) {
 }
 
 func (o *outageOf) run(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- eventual.Run(ctx, o.store, nil) }()
+	ctx, stop := t.Context(), assert.Must[func() error](t)(o.store.Start(t.Context()))
 	clients := make([]*client, 12)
 	for i := range clients {
 		clients[i] = &client{City: "Oslo", ID: fmt.Sprint(i), Email: fmt.Sprintf("%d@example.com", i)}
@@ -180,11 +178,7 @@ func (o *outageOf) run(t *testing.T) {
 	}
 	o.down.Set(false)
 	o.pass(retryInterval)
-	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	if err := o.store.Close(t.Context()); err != nil {
+	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	poisoned := assert.Must[int](t)(eventual.Intents(o.store).Poison().Length(t.Context()))

@@ -86,7 +86,7 @@ func benchRebuild(b *testing.B, n int) {
 	filled := func(a *tables.Account, name string) *tables.Table {
 		table := fresh(b, a, name)
 		bare := assert.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema))
-		assert.Must[tables.Report](b)(bare.BulkNonAtomic(ctx, benchClerks(n, 1), nil))
+		assert.Must[tables.BulkReport](b)(bare.BulkNonAtomic(ctx, benchClerks(n, 1), nil))
 		return table
 	}
 	rebuild := func(table *tables.Table) {
@@ -145,7 +145,7 @@ func BenchmarkBulkOnService(b *testing.B) {
 		for _, suffix := range suffixes {
 			fresh(b, a, name+suffix)
 		}
-		store := assert.Must[*patterns.Store](b)(patterns.NewStore(a, strings.ToLower(name), nil))
+		store := assert.Must[*patterns.Store](b)(patterns.Open(strings.ToLower(name), &patterns.StoreOptions{Account: a}))
 		options := func(suffix string) *interpartition.Options[benchClerk] {
 			return &interpartition.Options[benchClerk]{ByPartition: true, Table: store.Table(name + suffix)}
 		}
@@ -153,7 +153,7 @@ func BenchmarkBulkOnService(b *testing.B) {
 		names := interpartition.NewIndex("name", func(c *benchClerk) string { return c.LastName }, options("Names"))
 		repo := assert.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(store.Table(name+"Staff"), benchSchema, emails, names))
 		assert.Check(b, store.Create(ctx))
-		b.Cleanup(func() { assert.Check(b, store.Close(context.Background())) })
+		b.Cleanup(func() { assert.Check(b, harness.Settle(context.Background(), store)) })
 		return repo
 	}
 	load := func(repo *patterns.Repository[benchClerk]) {

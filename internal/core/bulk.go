@@ -44,7 +44,7 @@ func checkBulk(o *entity.BulkOptions) (skip int64, err error) {
 }
 
 // BulkNonAtomic writes any number of values, each as one row.
-func (s *Source) BulkNonAtomic(ctx context.Context, values iter.Seq2[any, error], options *entity.BulkOptions) (entity.Report, error) {
+func (s *Source) BulkNonAtomic(ctx context.Context, values iter.Seq2[any, error], options *entity.BulkOptions) (entity.BulkReport, error) {
 	return Bulk(ctx, s.Table, "BulkNonAtomic", values, options, entity.MaxTransactionOperations, s.bulkUnit(cmp.Or(options, &entity.BulkOptions{})))
 }
 
@@ -89,14 +89,14 @@ type bulk struct {
 	lanes    *lanes.Scheduler[Unit]
 	started  time.Time
 	scratch  []byte
-	progress entity.Report // while lanes runs, changed only in calls of lanes.Done
-	calls    sync.Mutex    // held during a call of options.Refused
+	progress entity.BulkReport // while lanes runs, changed only in calls of lanes.Done
+	calls    sync.Mutex        // held during a call of options.Refused
 }
 
 // Bulk implements Internals.Bulk.
-func Bulk(ctx context.Context, t *Table, op string, entities iter.Seq2[any, error], options *entity.BulkOptions, maxRows int, plan func(any) (Unit, error)) (_ entity.Report, err error) {
+func Bulk(ctx context.Context, t *Table, op string, entities iter.Seq2[any, error], options *entity.BulkOptions, maxRows int, plan func(any) (Unit, error)) (_ entity.BulkReport, err error) {
 	if entities == nil {
-		return entity.Report{}, relabel(op, t, errs.Wiringf("", "", "the sequence of entities is nil; give one"))
+		return entity.BulkReport{}, relabel(op, t, errs.Wiringf("", "", "the sequence of entities is nil; give one"))
 	}
 	ctx, span := (&Source{Table: t}).begin(ctx, op)
 	err = telemetry.ErrPanicked // the outcome if a callback panics
@@ -104,7 +104,7 @@ func Bulk(ctx context.Context, t *Table, op string, entities iter.Seq2[any, erro
 	b := &bulk{table: t, op: op, started: time.Now(), options: *cmp.Or(options, &entity.BulkOptions{})}
 	skip, invalid := checkBulk(&b.options)
 	if invalid != nil {
-		return entity.Report{}, relabel(op, t, invalid)
+		return entity.BulkReport{}, relabel(op, t, invalid)
 	}
 	b.options.Concurrency = cmp.Or(b.options.Concurrency, defaultConcurrency)
 	b.progress.Resume = b.options.Resume
@@ -340,7 +340,11 @@ func (b *bulk) done(units []*lanes.Unit[Unit], etags []azcore.ETag, writeID stri
 			}
 			at = after
 		}
-		b.progress.Written += int64(len(units))
+		if b.options.Verb == entity.BulkDelete {
+			b.progress.Deleted += int64(len(units))
+		} else {
+			b.progress.Written += int64(len(units))
+		}
 		b.progress.Rows += int64(at)
 		b.progress.Transactions++
 		b.progress.Resume = strconv.FormatInt(resume, 10)

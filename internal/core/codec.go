@@ -164,6 +164,15 @@ func (c *Codec) Names() []string {
 	return c.plan.Names()
 }
 
+// Stores returns an error if T has no field for the property and none that is tagged rest.
+func (c *Codec) Stores(property string) error {
+	known := c.Known()
+	if _, ok := known[property]; known == nil || ok {
+		return nil
+	}
+	return fmt.Errorf("%s stores no property of this name; use the name under which its field is stored, or add a field", c.typ)
+}
+
 // Decode sets the fields of v for which p has a property, and leaves the others as they are. It replaces all properties of a bag.
 func (c *Codec) Decode(p entity.Properties, v any) error {
 	if c.plan == nil {

@@ -21,7 +21,7 @@ type Parallel struct {
 	Concurrency int                // 0 or less means 8
 	Order       func(a, b any) int // merges the partitions of AllPartitions; nil for the order of keys
 	Unordered   bool
-	Progress    func(entity.Report)
+	Progress    func(entity.Progress)
 	Resume      string
 }
 
@@ -104,7 +104,7 @@ func (q query) read(ctx context.Context, op string, initial []rangescan.Range, b
 	return func(yield func(any, error) bool) {
 		planned, _ := q.plan() // the caller has checked that plan returns no error
 		expr, _ := q.expr()
-		began, report := time.Now(), entity.Report{Resume: o.Resume}
+		began, report := time.Now(), entity.Progress{Run: entity.Run{Resume: o.Resume}}
 		run := continuation.Hash("%s %s %q", continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, planned.Filter, planned.asked, q.top), op, continuation.Encode(initial))
 		state, left, err := rangescan.ParseState(o.Resume, run, initial, q.top)
 		if err != nil {

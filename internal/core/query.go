@@ -231,7 +231,7 @@ func (q *query) plan() (_ Plan, err error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if p.asked, err = filter.Selection(q.src.System, q.selected); err != nil {
+	if p.asked, err = filter.Selection(q.src.System, q.selected, q.src.stores); err != nil {
 		return Plan{}, errs.Invalid("Query", err)
 	}
 	p.Select = p.asked
@@ -273,7 +273,7 @@ func (q *query) expr() (odata.Expr, error) { return q.limits().Expr(q.src.Codec.
 func (q *query) limits() filter.Query {
 	limits := filter.Query{
 		Partition: q.partition, Row: q.row, Spans: []compoundkey.Span{q.src.Span}, Terms: terms(q.src.Where, q.conditions), Filters: q.filters,
-		Kept: q.src.Kept, Filterable: q.src.Filterable, Marked: q.src.Marked,
+		Filterable: q.src.filterable, Marked: q.src.Marked,
 	}
 	if q.span != nil {
 		limits.Spans = append(limits.Spans, *q.span)

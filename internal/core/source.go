@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -40,6 +41,9 @@ type Source struct {
 	// asks for these rows, too, whatever else they hold, and Load returns a Later for them.
 	Marked string
 
+	// Added reports whether rows can have a property for which the Codec's type has no field; nil means that they have none.
+	Added func(property string) bool
+
 	// Filterable returns an error if a query cannot compare the property, because the rows do not store it
 	// unchanged. Nil means that every property can be compared.
 	Filterable func(property string) error
@@ -54,6 +58,25 @@ type Source struct {
 	// Load makes the value of a row, a pointer to the Codec's type, or nil for a row that is not of this source. It returns a Later if
 	// a further read has to tell the value. selected are the properties that the caller asked for, nil for all.
 	Load func(ctx context.Context, row *tablerow.Row, selected []string) (any, error)
+}
+
+// stores returns an error for a property that no row of the source has.
+func (s *Source) stores(property string) error {
+	if s.Kept != nil && !slices.Contains(s.Kept, property) {
+		return errors.New("the index does not store this property; store it by the index's projection, or query the entities")
+	}
+	if s.Added != nil && s.Added(property) {
+		return nil
+	}
+	return s.Codec.Stores(property)
+}
+
+// filterable returns an error for a property that no condition can compare.
+func (s *Source) filterable(property string) error {
+	if err := s.stores(property); err != nil || s.Filterable == nil {
+		return err
+	}
+	return s.Filterable(property)
 }
 
 // begin begins an operation on the source's table, unless ctx already belongs to an operation.

@@ -28,8 +28,9 @@ type Query struct {
 	// of the comparisons that a filter may have.
 	Marked string
 
-	Kept       []string                    // the properties that the rows hold, nil for all
-	Filterable func(property string) error // returns an error for a property that conditions cannot use; nil allows all
+	// Filterable returns an error for a property that conditions cannot use, such as one that the rows do not have: the query would
+	// silently find nothing. It is not asked about keys and Timestamp. Nil allows all.
+	Filterable func(property string) error
 }
 
 // Expr returns the filter that combines all limits of the query; nil means that every row matches.
@@ -149,19 +150,14 @@ func (q Query) spans() ([]odata.Expr, error) {
 	return terms, nil
 }
 
-// check returns an error for a condition on a property that the rows do not hold: the query would silently find nothing.
+// check returns an error for a condition on a property that conditions cannot use.
 func (q Query) check(expr odata.Expr) error {
 	for _, name := range odata.Properties(expr) {
-		if name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
+		if q.Filterable == nil || slices.Contains(always, name) {
 			continue
 		}
-		if q.Kept != nil && !slices.Contains(q.Kept, name) {
-			return fmt.Errorf("condition on %s: the index does not store this property; store it by the index's projection, or query the entities", name)
-		}
-		if q.Filterable != nil {
-			if err := q.Filterable(name); err != nil {
-				return err
-			}
+		if err := q.Filterable(name); err != nil {
+			return fmt.Errorf("condition on %s: %w", name, err)
 		}
 	}
 	return nil
@@ -171,19 +167,29 @@ func key(property string, op odata.Op, key string) odata.Expr {
 	return odata.Comparison{Property: property, Op: op, Value: edm.String(key)}
 }
 
-// Selection returns the properties that the caller has selected and those that reading needs; nil means all properties.
-func Selection(needed, selected []string) ([]string, error) {
+// always are the properties that every row has, and that every selection contains.
+var always = []string{"PartitionKey", "RowKey", "Timestamp"}
+
+// Selection returns the properties that the caller has selected and those that reading needs; nil means all properties. check
+// returns an error for a selected property that the rows do not have.
+func Selection(needed, selected []string, check func(property string) error) ([]string, error) {
 	if len(selected) == 0 {
 		return nil, nil
 	}
-	names := []string{"PartitionKey", "RowKey", "Timestamp"}
-	for _, name := range slices.Concat(needed, selected) {
+	names := slices.Clone(always)
+	for i, name := range slices.Concat(needed, selected) {
 		if strings.ContainsAny(name, ",&# ") || name == "" {
 			return nil, fmt.Errorf("selected property %q: a name must not be empty or have any of \",&# \"", name)
 		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+		if slices.Contains(names, name) {
+			continue
 		}
+		if i >= len(needed) {
+			if err := check(name); err != nil {
+				return nil, fmt.Errorf("selected property %s: %w", name, err)
+			}
+		}
+		names = append(names, name)
 	}
 	return names, nil
 }

@@ -1,6 +1,7 @@
 package filter_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -21,6 +22,16 @@ var types = filter.Types{
 		}
 		return edm.Int32(int32(v.(int))), nil
 	},
+}
+
+// only returns a Filterable for rows with these properties.
+func only(properties ...string) func(string) error {
+	return func(name string) error {
+		if !slices.Contains(properties, name) {
+			return errors.New("the rows do not have it")
+		}
+		return nil
+	}
 }
 
 // TestMarked: a mark makes up for conditions, but not for those on keys, which limit what the service reads.
@@ -51,7 +62,7 @@ func TestMarked(t *testing.T) {
 		"PartitionKey eq 'p' and (RowKey eq 'a' or RowKey eq 'b')": {Partition: &p, Filters: []string{"RowKey eq 'a' or RowKey eq 'b'"}},
 		"false": {Filters: []string{"false"}},
 	} {
-		q.Marked, q.Kept = "M", []string{"Age", "Name", "A", "B"}
+		q.Marked, q.Filterable = "M", only("Age", "Name", "A", "B")
 		expr, err := q.Expr(types)
 		text, failed := odata.Append(nil, expr)
 		if err != nil || failed != nil {
@@ -64,7 +75,7 @@ func TestMarked(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"M", "C"} {
-		if _, err := (filter.Query{Marked: "M", Kept: []string{"Age"}, Terms: []filter.Term{compare(name, odata.Eq, 1)}}).Expr(types); err == nil {
+		if _, err := (filter.Query{Marked: "M", Filterable: only("Age"), Terms: []filter.Term{compare(name, odata.Eq, 1)}}).Expr(types); err == nil {
 			t.Errorf("a condition on %s, which the rows do not hold", name)
 		}
 	}

@@ -8,17 +8,28 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/explore"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// RepositoryJob is a job of a repository: Verify, Repair or Rebuild.
-type RepositoryJob = func(context.Context, *patterns.JobOptions) (tables.Report, error)
+// RepositoryJob is a job of a repository, such as Verify, whose report is an R.
+type RepositoryJob[R any] = func(context.Context, *patterns.JobOptions) (R, error)
+
+// Tallied returns a job whose report is a tally.Report, to run different jobs in one loop.
+func Tallied[R any](job RepositoryJob[R]) RepositoryJob[tally.Report] {
+	return func(ctx context.Context, options *patterns.JobOptions) (tally.Report, error) {
+		report, err := job(ctx, options)
+		var counts tally.Report
+		tally.Into(report, &counts)
+		return counts, err
+	}
+}
 
 // Findings runs a job and returns its findings, even together with an error.
-func Findings(ctx context.Context, job RepositoryJob, options *patterns.JobOptions) (found []patterns.Finding, err error) {
+func Findings[R any](ctx context.Context, job RepositoryJob[R], options *patterns.JobOptions) (found []patterns.Finding, err error) {
 	_, err = job(ctx, withFound(options, func(f patterns.Finding) error {
 		found = append(found, f)
 		return nil
@@ -27,7 +38,7 @@ func Findings(ctx context.Context, job RepositoryJob, options *patterns.JobOptio
 }
 
 // Clean runs a job and returns an error at its first finding.
-func Clean(ctx context.Context, job RepositoryJob, options *patterns.JobOptions) error {
+func Clean[R any](ctx context.Context, job RepositoryJob[R], options *patterns.JobOptions) error {
 	_, err := job(ctx, withFound(options, func(f patterns.Finding) error { return fmt.Errorf("found %v", f) }))
 	return err
 }

@@ -43,7 +43,7 @@ func trace(ctx context.Context, dir string) (calls int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	store, err := patterns.NewStore(account, "trace", nil)
+	store, err := patterns.Open("trace", &patterns.StoreOptions{Account: account})
 	if err != nil {
 		return 0, err
 	}
@@ -54,7 +54,8 @@ func trace(ctx context.Context, dir string) (calls int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		return 0, err
 	}
 	// The first insert, which is not counted, does the work that is needed once for each type.
@@ -68,7 +69,7 @@ func trace(ctx context.Context, dir string) (calls int, err error) {
 	if err := employees.Insert(ctx, &employee{Department: "Sales", ID: "2", Email: "b@contoso.com"}); err != nil {
 		return 0, err
 	}
-	if err := store.Close(ctx); err != nil { // wait for the copies, which are settled in the background
+	if err := stop(); err != nil { // wait for the copies, which are settled in the background
 		return 0, err
 	}
 	if err := coverage.WriteMetaDir(dir); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -81,7 +82,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		partitions = 100
 	}
 	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(a, s.QueueName(t), nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open(s.QueueName(t), &patterns.StoreOptions{Account: a}))
 	table := store.Table(s.TableName(t))
 	assert.Check(t, table.CreateIfMissing(ctx))
 	program := func(verb string) {
@@ -105,7 +106,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 	assert.Check(t, store.Create(ctx))
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(ctx)
-		assert.Check(t, store.Close(ctx), table.Drop(ctx))
+		assert.Check(t, harness.Settle(ctx, store), table.Drop(ctx))
 	})
 
 	read, bad := countOrders(ctx, t, orders)
@@ -113,7 +114,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		t.Errorf("%d orders are read, %d do not fit", read, bad)
 	}
 	type done struct {
-		report tables.Report
+		report patterns.RebuildReport
 		err    error
 	}
 	rebuilt := make(chan done, 1)
@@ -136,7 +137,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		found[f.Kind.String()+" "+f.Pattern]++
 		return nil
 	}
-	repaired := assert.Must[tables.Report](t)(orders.Repair(ctx, options))
+	repaired := assert.Must[patterns.RepairReport](t)(orders.Repair(ctx, options))
 	t.Logf("Repair: %s, %v", repaired, found)
 
 	// What is left are the bad rows: a total that is a text, half of a surrogate pair, and an email that two orders have.
@@ -145,7 +146,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		left[cmp.Or(f.Entity.Row, f.Location)] = true
 		return nil
 	}
-	verified := assert.Must[tables.Report](t)(orders.Verify(ctx, options))
+	verified := assert.Must[patterns.VerifyReport](t)(orders.Verify(ctx, options))
 	t.Logf("Verify: %s, left %v", verified, left)
 	for row := range left {
 		assert.Contains(t, "O-2024-000007 O-2024-000009 O-2024-000010 O-2024-000011", row)

@@ -64,7 +64,7 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 	t.Helper()
 	a := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	w := &foreignWorld{s: s}
-	w.store = assert.Must[*patterns.Store](t)(patterns.NewStore(a, s.QueueName(t), nil))
+	w.store = assert.Must[*patterns.Store](t)(patterns.Open(s.QueueName(t), &patterns.StoreOptions{Account: a}))
 	w.table = w.store.Table(s.TableName(t))
 	schema := patterns.Schema[staffMember]{
 		Key:  func(e *staffMember) tables.Key { return tables.Key{Partition: e.Department, Row: e.Row} },
@@ -80,7 +80,7 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 	}
 	w.repo = assert.Must[*patterns.Repository[staffMember]](t)(patterns.NewRepository(w.table, schema, pattern))
 	assert.Check(t, w.store.Create(t.Context()))
-	t.Cleanup(func() { assert.Check(t, w.store.Close(context.WithoutCancel(t.Context()))) })
+	t.Cleanup(func() { assert.Check(t, harness.Settle(context.WithoutCancel(t.Context()), w.store)) })
 	return w
 }
 

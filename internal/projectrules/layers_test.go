@@ -15,7 +15,7 @@ var patternPackages = []string{
 }
 
 // basePackages are the internal packages below package entity.
-var basePackages = []string{"internal/carry", "internal/edm", "internal/filter", "internal/kinds", "internal/odata", "internal/refusal", "internal/handle", "internal/resource", "internal/rows", "internal/verdict", "internal/wire"}
+var basePackages = []string{"internal/carry", "internal/edm", "internal/filter", "internal/kinds", "internal/odata", "internal/refusal", "internal/handle", "internal/resource", "internal/rows", "internal/tally", "internal/verdict", "internal/wire"}
 
 // mayImport says which layers the code of a layer may import, tests apart.
 var mayImport = map[string][]string{

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -74,7 +75,7 @@ func start(s *storagetest.Service) (*process, error) {
 	if p.account, err = tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}); err != nil {
 		return nil, err
 	}
-	if p.store, err = patterns.NewStore(p.account, "jobs", nil); err != nil {
+	if p.store, err = patterns.Open("jobs", &patterns.StoreOptions{Account: p.account}); err != nil {
 		return nil, err
 	}
 	options := &largeentities.Options{Threshold: 10}
@@ -207,7 +208,7 @@ func abandon(ctx context.Context, p *process, names ...string) (err error) {
 	for _, row := range names {
 		err = errors.Join(err, p.docs.Insert(ctx, &doc{PartitionKey: "abandoned", RowKey: row, Text: first}))
 	}
-	err = errors.Join(err, p.store.Close(ctx)) // no intent may find the row gone
+	err = errors.Join(err, harness.Settle(ctx, p.store)) // no intent may find the row gone
 	for _, row := range names {
 		_, deleteErr := p.docs.Table().Client().DeleteEntity(ctx, "abandoned", row, nil)
 		err = errors.Join(err, deleteErr)

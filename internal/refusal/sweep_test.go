@@ -59,7 +59,7 @@ func TestSweep(t *testing.T) {
 		t.Run(j.name, func(t *testing.T) {
 			faulty, faults := prepared(t, j).WithRetries(0).Faulty(nil)
 			p := assert.Must[*process](t)(start(faulty))
-			assert.Check(t, j.run(t.Context(), p), p.store.Close(t.Context()))
+			assert.Check(t, j.run(t.Context(), p), harness.Settle(t.Context(), p.store))
 			for i, call := range faults.Calls() {
 				for n, refusal := range refusals(call.Service) {
 					if testing.Short() && (i+n)%7 != 0 {
@@ -87,7 +87,7 @@ func prepared(t *testing.T, j job) *storagetest.Service {
 	if j.before != nil {
 		assert.Check(t, j.before(t.Context(), p))
 	}
-	assert.Check(t, p.store.Close(t.Context())) // what is done in the background must not change the number of the job's calls
+	assert.Check(t, harness.Settle(t.Context(), p.store)) // what is done in the background must not change the number of the job's calls
 	return s
 }
 
@@ -97,7 +97,7 @@ func refuse(t *testing.T, j job, i int, refusal storagetest.Refusal) bool {
 	s := prepared(t, j)
 	faulty, faults := s.WithRetries(0).Faulty(storagetest.OnIndex(i, refusal))
 	p := assert.Must[*process](t)(start(faulty))
-	err := errors.Join(j.run(t.Context(), p), p.store.Close(t.Context()))
+	err := errors.Join(j.run(t.Context(), p), harness.Settle(t.Context(), p.store))
 	harness.OneKind(t, err)
 	calls := faults.Calls()
 	if i >= len(calls) {

@@ -24,8 +24,8 @@ type Store interface {
 	Intents(open Opener) (Queue, error)
 	// Needed reports whether something of the program uses the queue of intents.
 	Needed() bool
-	// ChecksReady is StoreOptions.CheckReady.
-	ChecksReady() bool
+	// Drain waits until the rest of all changes that have returned is done. Later changes do their rest before they return.
+	Drain(ctx context.Context) error
 }
 
 // Queue is a store's queue of intents.
@@ -33,6 +33,8 @@ type Queue interface {
 	intents.RunnerCloser
 	// Entry is what Create creates.
 	Entry() Entry
+	// Work handles messages until ctx ends.
+	Work(ctx context.Context) error
 }
 
 // Opener opens a store's queue of intents. The zero value opens none.

@@ -34,14 +34,14 @@ import (
 func TestHandlersOperationsAreTheirOwn(t *testing.T) {
 	ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
 	account := w.account(t, s)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "outbox", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("outbox", &patterns.StoreOptions{Account: account}))
 	handled := errors.New("not called")
 	calls := eventual.OnCommit("calls", func(ctx context.Context, _ eventual.Commit[labelled]) error {
 		_, handled = account.Table("Nowhere").Entities().Get(ctx, tables.Key{Partition: "p", Row: "r"})
 		return nil
 	}, nil)
 	repo := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labels"), labelSchema(), calls))
-	assert.Check(t, store.Create(ctx), repo.Insert(telemetry.ExpectMissing(ctx), &labelled{ID: 1}), store.Close(ctx))
+	assert.Check(t, store.Create(ctx), repo.Insert(telemetry.ExpectMissing(ctx), &labelled{ID: 1}), harness.Settle(ctx, store))
 	harness.WantKind(t, handled, tables.ErrMissingResource)
 	spans := w.named("Get Nowhere")
 	if len(spans) != 1 || attributeOf(spans[0], telemetry.AttrOutcome) != "missing_resource" {
@@ -82,7 +82,7 @@ func TestPanicEndsSpans(t *testing.T) {
 	faulty := *s
 	faulty.ClientOptions.PerCallPolicies = append(slices.Clone(s.ClientOptions.PerCallPolicies), p)
 	account := w.account(t, &faulty)
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "panics", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("panics", &patterns.StoreOptions{Account: account}))
 	const table, queue = "Labels", "panics-work"
 	kind := heterogeneous.NewType[labelled]("Label", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{heterogeneous.From(1, func(old *labelled) (*labelled, error) { return old, nil })}})
 	before := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table(table), labelSchema(), heterogeneous.NewType[labelled]("Label", 1, nil)))
@@ -90,7 +90,7 @@ func TestPanicEndsSpans(t *testing.T) {
 	rows := account.Table(table).Entities()
 	work := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, queue, nil))
 	assert.Check(t, store.Create(ctx), work.Create(ctx), before.Insert(ctx, &labelled{ID: 1}), before.Insert(ctx, &labelled{ID: 2}))
-	panics := &patterns.JobOptions{Progress: func(tables.Report) { panic("by order") }}
+	panics := &patterns.JobOptions{Progress: func(tables.Progress) { panic("by order") }}
 	sequence := func() iter.Seq2[*labelled, error] { return func(func(*labelled, error) bool) { panic("by order") } }
 	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(work, map[string]eventual.Handler{"work": func(context.Context, *eventual.Message) error { return nil }}, nil))
 	for _, c := range []struct {
@@ -229,11 +229,11 @@ func TestNamesOfBlobsAreHidden(t *testing.T) {
 // TestPostponedDeliveriesAreNoErrors: the span of a delivery that leaves an intent to a newer build has no error.
 func TestPostponedDeliveriesAreNoErrors(t *testing.T) {
 	ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
-	newer := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "shop", nil))
+	newer := assert.Must[*patterns.Store](t)(patterns.Open("shop", &patterns.StoreOptions{Account: w.account(t, s)}))
 	calls := eventual.OnCommit("calls", func(context.Context, eventual.Commit[labelled]) error { return nil }, nil)
 	repo := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(newer.Table("Labels"), labelSchema(), patterns.Async(calls)))
-	assert.Check(t, newer.Create(ctx), repo.Insert(ctx, &labelled{ID: 1}), newer.Close(ctx))
-	older := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "shop", nil))
+	assert.Check(t, newer.Create(ctx), repo.Insert(ctx, &labelled{ID: 1}), harness.Settle(ctx, newer))
+	older := assert.Must[*patterns.Store](t)(patterns.Open("shop", &patterns.StoreOptions{Account: w.account(t, s)}))
 	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(eventual.Intents(older), nil, nil))
 	assert.Must[int](t)(worker.Drain(ctx))
 	var spans []trace.ReadOnlySpan

@@ -55,7 +55,7 @@ func everything(t *testing.T, w *watch) {
 	harness.WantKind(t, x.orders.Replace(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, x.place(ctx, 1, "june"), tables.ErrExists)
 	assert.Check(t, harness.Clean(ctx, x.orders.Verify, nil))
-	assert.Check(t, x.store.Close(ctx))
+	assert.Check(t, harness.Settle(ctx, x.store))
 	marksLeft(t, w, s)
 	messages(t, w, s)
 	faults(t, w, s)
@@ -67,7 +67,7 @@ func everything(t *testing.T, w *watch) {
 // leasedBlob sweeps a blob that no entity points at, and on which another program holds a lease.
 func leasedBlob(t *testing.T, w *watch, s *storagetest.Service) {
 	ctx, x := t.Context(), newShop(t, w.account(t, s), false)
-	assert.Check(t, x.place(ctx, 7, "leased"), x.store.Close(ctx))
+	assert.Check(t, x.place(ctx, 7, "leased"), harness.Settle(ctx, x.store))
 	_, err := x.table.Client().DeleteEntity(ctx, secretKey, x.orders.KeyOf(newOrder(7, "")).Row, nil)
 	assert.Check(t, err)
 	for b, err := range blobio.List(ctx, blobstorage.Open(x.store, invoices), "", container.ListBlobsInclude{}) {
@@ -85,7 +85,7 @@ func leasedBlob(t *testing.T, w *watch, s *storagetest.Service) {
 
 // unmatchedRows asks whether a store is ready whose schema fits no row of its table.
 func unmatchedRows(t *testing.T, w *watch, s *storagetest.Service) {
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "unmatched", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("unmatched", &patterns.StoreOptions{Account: w.account(t, s)}))
 	table := store.Table("Unmatched")
 	assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(table, patterns.Schema[labelled]{Rows: compoundkey.Starting("label"),
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("label_", l.ID)} }}))
@@ -97,11 +97,11 @@ func unmatchedRows(t *testing.T, w *watch, s *storagetest.Service) {
 // failedEffect inserts an entity whose list of members is in a table that is missing.
 func failedEffect(t *testing.T, w *watch, s *storagetest.Service) {
 	ctx := t.Context()
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "missing", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("missing", &patterns.StoreOptions{Account: w.account(t, s)}))
 	members := relationships.NewMembers("members", store.Table("Missing"), func(*labelled) (tables.Key, bool) { return tables.Key{Partition: "labels", Row: "all"}, true })
 	repo := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Sources"), patterns.Schema[labelled]{
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("row", l.ID)} }}, members))
-	assert.Check(t, store.Create(ctx), store.Table("Missing").Drop(ctx), repo.Insert(ctx, &labelled{ID: 1}), store.Close(ctx))
+	assert.Check(t, store.Create(ctx), store.Table("Missing").Drop(ctx), repo.Insert(ctx, &labelled{ID: 1}), harness.Settle(ctx, store))
 	if w.sum(t, "tablepatterns.effects.failed", telemetry.AttrTable, "Missing", telemetry.AttrOutcome, "missing_resource") != 1 || !strings.Contains(w.log.String(), "event=effect_failed") {
 		t.Errorf("the effect that failed is not told: %s", w.log)
 	}
@@ -117,11 +117,11 @@ func marksLeft(t *testing.T, w *watch, s *storagetest.Service) {
 	faulty, _ := s.WithRetries(-1).Faulty(storagetest.If(func(c storagetest.Call) bool {
 		return strings.HasPrefix(c.Resource, "Labels") && c.Writes() && c.Kind != storagetest.CreateTable && marked.Swap(true)
 	}, storagetest.Always(storagetest.Before500)))
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, faulty), "left", nil))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("left", &patterns.StoreOptions{Account: w.account(t, faulty)}))
 	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) }, &interpartition.Options[labelled]{Table: store.Table("Labels")})
 	repo := assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labelled"), patterns.Schema[labelled]{
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("row", l.ID)} }}, index))
-	assert.Check(t, store.Create(t.Context()), repo.Insert(t.Context(), &labelled{ID: 1}), store.Close(t.Context()))
+	assert.Check(t, store.Create(t.Context()), repo.Insert(t.Context(), &labelled{ID: 1}), harness.Settle(t.Context(), store))
 	if w.sum(t, "tablepatterns.marks_left", telemetry.AttrTable, "Labels") != 1 || !strings.Contains(w.log.String(), "event=marks_left") {
 		t.Errorf("the copy that stays marked is not told: %s", w.log)
 	}
@@ -299,7 +299,7 @@ func TestMissingTableIsTold(t *testing.T) {
 	}
 	before := w.sum(t, "tablepatterns.resources.missing", telemetry.AttrResource, emailsTable)
 	err := x.place(ctx, 1, "june")
-	assert.Check(t, x.store.Close(ctx))
+	assert.Check(t, harness.Settle(ctx, x.store))
 	t.Log(err)
 	if w.sum(t, "tablepatterns.resources.missing", telemetry.AttrResource, emailsTable) <= before || w.sum(t, "tablepatterns.resources.missing", telemetry.AttrResource, ordersTable) != 0 {
 		t.Error("the metric does not name the index's table")

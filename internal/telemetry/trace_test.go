@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -43,7 +44,7 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 			w.spans.Reset()
 			counter.Reset()
 			assert.Check(t, x.place(ctx, 1, "june"))
-			assert.Check(t, x.store.Close(ctx)) // which waits for what is closed in the background
+			assert.Check(t, harness.Settle(ctx, x.store)) // which waits for what is closed in the background
 
 			roots := slices.DeleteFunc(slices.Clone(w.spans.Ended()), func(s trace.ReadOnlySpan) bool { return s.Parent().IsValid() })
 			if len(roots) != 1 || roots[0].Name() != "Commit "+prefix+"Orders" || attributeOf(roots[0], "tablepatterns.outcome") != "ok" {

@@ -161,7 +161,7 @@ func newShop(t testing.TB, account *tables.Account, async bool) *shop {
 // newShopNamed is newShop with a prefix of all names.
 func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bool) *shop {
 	t.Helper()
-	store := assert.Must[*patterns.Store](t)(patterns.NewStore(account, "shop", &patterns.StoreOptions{Prefix: prefix}))
+	store := assert.Must[*patterns.Store](t)(patterns.Open("shop", &patterns.StoreOptions{Account: account, Prefix: prefix}))
 	x := &shop{store: store, table: store.Table(ordersTable)}
 	x.byEmail = interpartition.NewUnique("email", func(o *order) string { return o.Email },
 		&interpartition.Options[order]{Table: store.Table(emailsTable)})

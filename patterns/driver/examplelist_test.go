@@ -19,7 +19,7 @@ type roster struct{ table *tables.Table }
 
 // Attach implements patterns.Pattern.
 func (l roster) Attach(_ driver.Host, _ *member) (driver.Implementation, error) {
-	return driver.Implementation{Name: "roster", Tables: []*tables.Table{l.table}, Intents: eventual.IntentQueue(nil),
+	return driver.Implementation{Name: "roster", Tables: []*tables.Table{l.table}, Intents: eventual.IntentQueue(nil, nil),
 		Prior:  func(v any, _ tables.Properties) ([]string, error) { return []string{v.(*member).Team}, nil },
 		Effect: driver.Effect{OutsideKeys: l.teams, Reconcile: driver.ReconcileEach(l.reconcile)}}, nil
 }
@@ -62,7 +62,7 @@ func (l roster) reconcile(ctx context.Context, r *driver.Reconciliation) error {
 // What a pattern stores in other partitions is named in an intent on a queue, so that a worker finishes it if the writer dies.
 func ExampleEffect() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(simulatedAccount(), "teams", nil)
+	store, err := patterns.Open("teams", &patterns.StoreOptions{Account: simulatedAccount()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -73,7 +73,8 @@ func ExampleEffect() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
 	for _, name := range []string{"ann", "bob"} {
@@ -86,7 +87,7 @@ func ExampleEffect() {
 		log.Fatal(err)
 	}
 	fmt.Println(row.Get("Members").Text())
-	if err := store.Close(ctx); err != nil {
+	if err := stop(); err != nil {
 		log.Fatal(err)
 	}
 	// Output: ann bob true

@@ -38,7 +38,7 @@ type Implementation struct {
 	Tables     []*tables.Table
 	Containers []Container
 	// Intents is the queue of a pattern with OutsideKeys, unless StoreOptions.Intents names it: set it to
-	// eventual.IntentQueue(nil). Without it, a program links no client of queues.
+	// eventual.IntentQueue(nil, nil). Without it, a program links no client of queues.
 	Intents IntentQueue
 	// Fits returns an error if the pattern cannot be combined with other patterns of the repository. It is
 	// called once, after all patterns have attached; all includes this pattern.
@@ -175,6 +175,9 @@ type Transform struct {
 	// Filterable reports whether rows store a property unchanged; nil means every property. A query with a condition
 	// on any other property returns ErrInvalid.
 	Filterable func(property string) bool
+	// Adds reports whether rows can have a property for which T has no field; nil means none. A query may name these properties
+	// and those of T's fields, and no others.
+	Adds func(property string) bool
 	// RefusesMerge is the error of Merge, if some properties cannot be stored without the others; nil if they
 	// can.
 	RefusesMerge error

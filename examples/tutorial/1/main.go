@@ -33,11 +33,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	account, err := tables.NewAccountFromEnv(nil) // AZURE_STORAGE_CONNECTION_STRING
-	if err != nil {
-		return err
-	}
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.Open("contoso", nil) // in the account of AZURE_STORAGE_CONNECTION_STRING
 	if err != nil {
 		return err
 	}

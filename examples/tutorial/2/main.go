@@ -33,11 +33,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	account, err := tables.NewAccountFromEnv(nil)
-	if err != nil {
-		return err
-	}
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.Open("contoso", nil)
 	if err != nil {
 		return err
 	}

@@ -36,11 +36,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	account, err := tables.NewAccountFromEnv(nil)
-	if err != nil {
-		return err
-	}
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.Open("contoso", nil)
 	if err != nil {
 		return err
 	}
@@ -53,11 +49,12 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := store.Create(ctx); err != nil {
+	stop, err := store.Start(ctx)
+	if err != nil {
 		return err
 	}
 	err = use(ctx, store, employees, byEmail)
-	return errors.Join(err, store.Close(ctx)) // Close waits for what the last writes still do in the background
+	return errors.Join(err, stop()) // waits for what the last writes still do in the background
 }
 
 func use(ctx context.Context, store *patterns.Store, employees *patterns.Repository[Employee], byEmail *interpartition.Unique[Employee, compoundkey.Folded]) error {

@@ -69,7 +69,7 @@ func main() {
 	ctx, trace := context.Background(), &tracer{}
 	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{ClientOptions: policy.ClientOptions{PerRetryPolicies: []policy.Policy{trace}}})
 	check(err)
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.Open("contoso", &patterns.StoreOptions{Account: account})
 	check(err)
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.LastName) }, nil)
 	byEmail := interpartition.NewUnique("email", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.Email) }, nil)
@@ -78,7 +78,8 @@ func main() {
 		Rows: compoundkey.Starting("empid"),
 	}, byName, byEmail)
 	check(err)
-	check(store.Create(ctx))
+	stop, err := store.Start(ctx)
+	check(err)
 	june, err := employees.Get(ctx, keyOf("Sales", 223))
 	check(err)
 
@@ -87,7 +88,7 @@ func main() {
 		june.Email = os.Args[2]
 		trace.on = os.Args[1] == "kill"
 		check(employees.Replace(ctx, june))
-		check(store.Close(ctx)) // waits until the copies are settled
+		check(stop()) // waits until the copies are settled
 	case len(os.Args) == 2 && os.Args[1] == "look":
 		fmt.Println("employee 223 has", june.Email)
 		for _, email := range []string{"june@contoso.com", "jones@contoso.com"} {

@@ -28,11 +28,11 @@ import (
 
 // Employee is the entity, and the body of requests and responses.
 type Employee struct {
-	tables.Meta `json:"-"`
-	Department  string
-	ID          int
-	LastName    string
-	Email       string
+	tables.Meta
+	Department string
+	ID         int
+	LastName   string
+	Email      string
 }
 
 type service struct {
@@ -40,16 +40,6 @@ type service struct {
 	employees *patterns.Repository[Employee]
 	byEmail   *interpartition.Unique[Employee, compoundkey.Folded]
 	metrics   *metric.ManualReader
-}
-
-// handler is an HTTP handler that may return an error.
-type handler func(http.ResponseWriter, *http.Request) error
-
-func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h(w, r); err != nil {
-		slog.Warn("request failed", "path", r.URL.Path, "error", err) // the caller gets only a safe summary
-		httpapi.WriteError(w, r, err)
-	}
 }
 
 func (s *service) get(w http.ResponseWriter, r *http.Request) error {
@@ -101,7 +91,7 @@ func open() *service {
 	check(err)
 	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{Credential: credential, MeterProvider: metric.NewMeterProvider(metric.WithReader(s.metrics))})
 	check(err)
-	s.store, err = patterns.NewStore(account, "contoso", nil)
+	s.store, err = patterns.Open("contoso", &patterns.StoreOptions{Account: account})
 	check(err)
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.LastName) }, nil)
 	s.byEmail = interpartition.NewUnique("email", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.Email) }, nil)
@@ -117,31 +107,31 @@ func open() *service {
 
 func main() {
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil))) // the library logs to slog.Default
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	s := open()
-	check(s.store.Create(ctx))
+	stop, err := s.store.Start(ctx)
+	check(err)
 	mux := http.NewServeMux()
-	mux.Handle("GET /employees/{email}", handler(s.get))
-	mux.Handle("POST /employees", handler(s.post))
-	mux.Handle("GET /ready", handler(s.ready))
-	mux.Handle("GET /metrics", handler(s.measured))
+	mux.Handle("GET /employees/{email}", httpapi.Handler(s.get))
+	mux.Handle("POST /employees", httpapi.Handler(s.post))
+	mux.Handle("GET /ready", httpapi.Handler(s.ready))
+	mux.Handle("GET /metrics", httpapi.Handler(s.measured))
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(os.Getenv("ADDRESS"), "127.0.0.1:8080"))
 	check(err)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	slog.Info("serving", "address", listener.Addr().String())
 
 	served := make(chan error, 1)
-	go func() { defer stop(); served <- server.Serve(listener) }()
+	go func() { defer end(); served <- server.Serve(listener) }()
 	<-ctx.Done() // at SIGTERM, or when the server ends by itself
 
-	// Requests under way may end; then Close waits for what the last writes still do in the background.
+	// Requests under way may end; then stop waits for what the last writes still do in the background.
 	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	err = server.Shutdown(ending)
-	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, end)
+	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
 	}
-	err = errors.Join(err, s.store.Close(ending))
 	cancel()
-	check(err)
+	check(errors.Join(err, stop()))
 	slog.Info("stopped")
 }

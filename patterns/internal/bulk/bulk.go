@@ -27,10 +27,10 @@ import (
 const op = "BulkNonAtomic"
 
 // NonAtomic implements Repository.BulkNonAtomic.
-func NonAtomic(ctx context.Context, r *engine.Engine, entities iter.Seq2[any, error], options *entity.BulkOptions) (entity.Report, error) {
+func NonAtomic(ctx context.Context, r *engine.Engine, entities iter.Seq2[any, error], options *entity.BulkOptions) (entity.BulkReport, error) {
 	w, err := newWriter(r, options)
 	if err != nil {
-		return entity.Report{}, err
+		return entity.BulkReport{}, err
 	}
 	ctx, span := r.Table.Account().Telemetry().Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err = telemetry.ErrPanicked // until the callbacks have returned

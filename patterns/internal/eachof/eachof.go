@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 )
 
 // Job is a job on several repositories.
@@ -21,8 +22,8 @@ type Job struct {
 	Resume string
 	// Run runs the job on the repository with this index in Names. resume is the token of an earlier run on it,
 	// "" to begin.
-	Run      func(ctx context.Context, repository int, resume string, progress func(entity.Report)) (entity.Report, error)
-	Progress func(entity.Report) // nil for none
+	Run      func(ctx context.Context, repository int, resume string, progress func(entity.Progress)) (tally.Report, error)
+	Progress func(entity.Progress) // nil for none
 }
 
 // token is the position of a run, as Report.Resume encodes it.
@@ -31,18 +32,18 @@ type token struct {
 	Op         string `json:"o"`
 	Repository string `json:"r"`           // the repository that the job has reached
 	Token      string `json:"t,omitempty"` // token of the job on that repository, "" at its beginning
-	Done       entity.Report
+	Done       tally.Report
 }
 
 const version = 1
 
 // All runs the job of each repository. It returns the sum of their reports.
-func (j Job) All(ctx context.Context) (entity.Report, error) {
+func (j Job) All(ctx context.Context) (tally.Report, error) {
 	began := time.Now()
 	at := token{Version: version, Op: j.Op}
 	if j.Resume != "" {
 		if err := at.parse(j.Resume, j.Names); err != nil {
-			return entity.Report{}, errs.Invalid(j.Op, err)
+			return tally.Report{}, errs.Invalid(j.Op, err)
 		}
 	}
 	report := at.Done
@@ -51,9 +52,11 @@ func (j Job) All(ctx context.Context) (entity.Report, error) {
 			continue
 		}
 		at.Repository = name
-		inner, err := j.Run(ctx, i, at.Token, func(inner entity.Report) {
+		inner, err := j.Run(ctx, i, at.Token, func(p entity.Progress) {
 			if j.Progress != nil {
-				j.Progress(j.sum(at, inner, began))
+				var sum entity.Progress
+				tally.Into(j.sum(at, tally.Report{Read: p.Read, Rows: p.Rows, Failed: p.Failed, Resume: p.Resume}, began), &sum)
+				j.Progress(sum)
 			}
 		})
 		if err != nil {
@@ -68,7 +71,7 @@ func (j Job) All(ctx context.Context) (entity.Report, error) {
 
 // sum returns the report of the whole run. at is its position, and inner the report of the job on the
 // repository there.
-func (j Job) sum(at token, inner entity.Report, began time.Time) entity.Report {
+func (j Job) sum(at token, inner tally.Report, began time.Time) tally.Report {
 	sum := plus(at.Done, inner)
 	at.Token = inner.Resume
 	if at.Token != "" || at.Repository != j.Names[0] {
@@ -93,9 +96,9 @@ func (t *token) parse(text string, names []string) error {
 }
 
 // plus adds the counts of two reports.
-func plus(a, b entity.Report) entity.Report {
+func plus(a, b tally.Report) tally.Report {
 	names := slices.DeleteFunc([]string{a.Unmatched, b.Unmatched}, func(s string) bool { return s == "" })
-	return entity.Report{Read: a.Read + b.Read, Rows: a.Rows + b.Rows, Transactions: a.Transactions + b.Transactions, Written: a.Written + b.Written,
+	return tally.Report{Read: a.Read + b.Read, Rows: a.Rows + b.Rows, Transactions: a.Transactions + b.Transactions, Written: a.Written + b.Written,
 		Deleted: a.Deleted + b.Deleted, Unchanged: a.Unchanged + b.Unchanged, Conflicts: a.Conflicts + b.Conflicts, Failed: a.Failed + b.Failed,
-		Candidates: a.Candidates + b.Candidates, Findings: a.Findings + b.Findings, Repaired: a.Repaired + b.Repaired, Unmatched: strings.Join(names, ", ")}
+		Candidates: a.Candidates + b.Candidates, Findings: a.Findings + b.Findings, Repaired: a.Repaired + b.Repaired, Marked: a.Marked + b.Marked, Unmatched: strings.Join(names, ", ")}
 }

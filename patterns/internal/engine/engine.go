@@ -156,7 +156,7 @@ func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *core.Source
 // newPrimary returns the source of the entities' own rows.
 func (r *Engine) newPrimary() (core.Source, error) {
 	src := core.Source{Table: r.Table, Codec: r.Codec, Known: r.Codec.Known(),
-		System: []string{rows.Primary, rows.Shared, rows.Copies, rows.Incarnation, rows.WriteID, rows.Layout}, Filterable: r.filterable}
+		System: []string{rows.Primary, rows.Shared, rows.Copies, rows.Incarnation, rows.WriteID, rows.Layout}, Filterable: r.filterable, Added: r.added}
 	if len(r.Transformers) > 0 || len(r.rememberers) > 0 || r.Layout != nil {
 		src.Known = nil // patterns need every stored property
 	}

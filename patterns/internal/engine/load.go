@@ -211,15 +211,22 @@ func notAbsent(err error) error {
 	return &there
 }
 
+// added reports whether a pattern can store a property for which the entities' type has no field.
+func (r *Engine) added(property string) bool {
+	return slices.ContainsFunc(r.Transformers, func(p *driver.Implementation) bool {
+		return p.Transform.Adds != nil && p.Transform.Adds(property)
+	})
+}
+
 // filterable rejects a condition on a property that rows do not store unchanged.
 func (r *Engine) filterable(property string) error {
 	for _, t := range r.Transformers {
 		if t.Transform.Filterable != nil && !t.Transform.Filterable(property) {
-			return fmt.Errorf("property %s cannot be used in a condition, since pattern %s does not store it unchanged", property, t.Name)
+			return fmt.Errorf("pattern %s does not store it unchanged, so the service cannot compare it; compare it in the program", t.Name)
 		}
 	}
 	if r.Layout != nil && !r.Layout.Layout.Filterable(property) {
-		return fmt.Errorf("property %s cannot be used in a condition, since pattern %s may store it in a further row", property, r.Layout.Name)
+		return fmt.Errorf("pattern %s may store it in a further row, so the service cannot compare it; compare it in the program", r.Layout.Name)
 	}
 	return nil
 }

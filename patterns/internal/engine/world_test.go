@@ -52,7 +52,7 @@ func openDesk(s *storagetest.Service) (*desk, error) {
 		}
 		return c.Number
 	}, nil)}
-	if d.store, err = patterns.NewStore(account, "desk", &patterns.StoreOptions{MaxOpen: 1}); err != nil {
+	if d.store, err = patterns.Open("desk", &patterns.StoreOptions{Account: account, MaxOpen: 1}); err != nil {
 		return nil, err
 	}
 	d.cards, err = patterns.NewRepository(d.store.Table("Desk"), patterns.Schema[card]{}, d.index)
@@ -224,7 +224,7 @@ func (c markedScene) check(ctx context.Context, s *storagetest.Service) error {
 	if err := harness.Clean(ctx, d.cards.Verify, nil); err != nil && !c.bare {
 		return err
 	}
-	if err := errors.Join(repairs(lease.Waive(ctx, lease.Terms), d), d.store.Close(ctx)); err != nil {
+	if err := errors.Join(repairs(lease.Waive(ctx, lease.Terms), d), harness.Settle(ctx, d.store)); err != nil {
 		return err
 	}
 	c.bare = false
@@ -246,7 +246,7 @@ func (c *markedScene) begin(t testing.TB, s *storagetest.Service) {
 	for _, n := range c.cards {
 		assert.Check(t, issues(n[0], n[1])(ctx, d))
 	}
-	assert.Check(t, d.store.Close(ctx))
+	assert.Check(t, harness.Settle(ctx, d.store))
 	for _, n := range c.cards {
 		var err error
 		switch client := d.cards.Table().Client(); {
@@ -267,7 +267,7 @@ func (c *markedScene) run(ctx context.Context, s *storagetest.Service, do task) 
 		return err
 	}
 	ctx = marks.Waive(ctx, c.rules)
-	return errors.Join(do(ctx, d), d.store.Close(ctx))
+	return errors.Join(do(ctx, d), harness.Settle(ctx, d.store))
 }
 
 // deskRows reads the table as it is stored: the cards by row key, and the copies by number.
@@ -326,7 +326,7 @@ func deskReads(ctx context.Context, s *storagetest.Service) error {
 			return err
 		}
 	}
-	return d.store.Close(ctx)
+	return harness.Settle(ctx, d.store)
 }
 
 // misled counts the histories in which a reader was misled.

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
@@ -83,11 +84,11 @@ func (p *page) fillGroup(ctx context.Context, a *area, some []*candidate) error 
 				return err
 			}
 		case written:
-			p.add(func(r *entity.Report) { r.Written++ })
+			p.add(func(r *tally.Report) { r.Written++ })
 		default:
 			continue
 		}
-		p.add(func(r *entity.Report) { r.Unchanged-- })
+		p.add(func(r *tally.Report) { r.Unchanged-- })
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -49,7 +50,7 @@ type Options struct {
 	Rows                       int64
 	DryRun                     bool
 	Found                      func(entity.Finding) error
-	Progress                   func(entity.Report)
+	Progress                   func(entity.Progress)
 	Resume                     string
 
 	RunFacts, OpenFacts int64 // overrides of the constants of the same names, for tests
@@ -161,16 +162,16 @@ func newJob(r *engine.Engine, op string, o *Options) (*job, error) {
 }
 
 // Run is Verify, Repair or Rebuild; op is the name of one of them.
-func Run(ctx context.Context, r *engine.Engine, op string, o *Options) (entity.Report, error) {
+func Run(ctx context.Context, r *engine.Engine, op string, o *Options) (tally.Report, error) {
 	j, err := newJob(r, op, o)
 	if err != nil {
-		return entity.Report{}, err
+		return tally.Report{}, err
 	}
 	j.addAreas()
 	first := phaseEntities
 	if op == Rebuild {
 		if err := j.refuseUnfillable(); err != nil {
-			return entity.Report{}, err
+			return tally.Report{}, err
 		}
 		j.parts = []part{j.fillable()}
 		first = j.firstOfRebuild()
@@ -182,9 +183,9 @@ func Run(ctx context.Context, r *engine.Engine, op string, o *Options) (entity.R
 func (j *job) compares() bool { return j.op == Verify || j.op == Repair }
 
 // run begins a run at a phase, or resumes it, and goes through the phases. whole says that the job reads all entities in its scope.
-func (j *job) run(ctx context.Context, first phase, whole bool) (report entity.Report, err error) {
+func (j *job) run(ctx context.Context, first phase, whole bool) (report tally.Report, err error) {
 	if err := j.begin(first); err != nil {
-		return entity.Report{}, err
+		return tally.Report{}, err
 	}
 	ctx, span := j.r.Table.Account().Telemetry().Begin(ctx, telemetry.Tables, j.op, j.r.Table.Name())
 	err = telemetry.ErrPanicked // the outcome if a callback panics
@@ -272,12 +273,14 @@ func (j *job) progressed() {
 		j.checkpoint.set(&j.state)
 	}
 	if j.options.Progress != nil {
-		j.options.Progress(j.report())
+		var p entity.Progress
+		tally.Into(j.report(), &p)
+		j.options.Progress(p)
 	}
 }
 
 // report returns the counts of the run, and the token of its last checkpoint.
-func (j *job) report() entity.Report {
+func (j *job) report() tally.Report {
 	s := &j.state
 	p := s.Report
 	p.Unchanged, p.Elapsed, p.Resume = max(0, p.Unchanged), time.Since(j.began), j.options.Resume

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
 
@@ -34,7 +35,7 @@ type page struct {
 	*job
 	rows   []*tablerow.Row // that the job processes
 	items  []*item         // of Rebuild
-	counts entity.Report
+	counts tally.Report
 	read   int64 // entities that count as read once the page is done
 	failed []*finding
 }
@@ -143,7 +144,7 @@ func (j *job) finish(p *page) error {
 }
 
 // add calls count to change the counts of the page.
-func (p *page) add(count func(*entity.Report)) {
+func (p *page) add(count func(*tally.Report)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	count(&p.counts)
@@ -188,7 +189,7 @@ func (p *page) together(ctx context.Context, sets [][]*item, write func(context.
 
 // problem records an entity or row that could not be written.
 func (p *page) problem(f entity.Finding) {
-	p.add(func(r *entity.Report) { r.Failed++ })
+	p.add(func(r *tally.Report) { r.Failed++ })
 	p.report(f)
 }
 
@@ -225,7 +226,7 @@ func (p *page) attempts(ctx context.Context, write func() error, again func() (m
 		if !retryable(ctx, err) || attempt+1 >= p.r.Schema.MaxAttempts {
 			return err
 		}
-		p.add(func(r *entity.Report) { r.Conflicts++ })
+		p.add(func(r *tally.Report) { r.Conflicts++ })
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}

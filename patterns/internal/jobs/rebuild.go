@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
@@ -178,9 +179,9 @@ func (p *page) sets(all []*item) (again, outside [][]*item, alone []*item) {
 		case len(x.outside) > 0:
 			intend = append(intend, x)
 		case x.copied:
-			p.add(func(r *entity.Report) { r.Written++ })
+			p.add(func(r *tally.Report) { r.Written++ })
 		default:
-			p.add(func(r *entity.Report) { r.Unchanged++ })
+			p.add(func(r *tally.Report) { r.Unchanged++ })
 		}
 	}
 	for _, partition := range group(write, func(x *item) string { return x.key.Partition }) {
@@ -207,7 +208,7 @@ func (p *page) writeSet(ctx context.Context, set []*item) error {
 	for _, x := range set {
 		x.done = len(x.intended) == 0
 	}
-	p.add(func(r *entity.Report) { r.Written += int64(len(set) - len(intended)) })
+	p.add(func(r *tally.Report) { r.Written += int64(len(set) - len(intended)) })
 	if len(intended) == 0 {
 		return nil
 	}
@@ -231,7 +232,7 @@ func (p *page) reconcileSet(ctx context.Context, set []*item) error {
 	for i, x := range set {
 		if x.err = all[i].Err; x.err == nil {
 			x.done = true
-			p.add(func(r *entity.Report) { r.Written++ })
+			p.add(func(r *tally.Report) { r.Written++ })
 		}
 	}
 	return nil

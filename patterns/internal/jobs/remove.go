@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -54,10 +55,10 @@ type found struct {
 // entity, and deletes the row under the ETag that it read. If a writer has changed the row since, the delete
 // fails. A run may end at any point; another run continues. If it ends between the rewrite of an entity and the
 // deletion of the rows, the next run finds the rows by their keys, although no list names them.
-func RemoveUnattached(ctx context.Context, r *engine.Engine, patterns []*driver.Implementation, o *Options) (entity.Report, error) {
+func RemoveUnattached(ctx context.Context, r *engine.Engine, patterns []*driver.Implementation, o *Options) (tally.Report, error) {
 	j, err := newJob(r, Remove, o)
 	if err != nil {
-		return entity.Report{}, err
+		return tally.Report{}, err
 	}
 	x := &removal{run: j, patterns: patterns, tables: []*core.Table{r.Table}}
 	for _, p := range patterns {
@@ -194,7 +195,7 @@ func (r *removed) process(ctx context.Context, page []*tablerow.Row) error {
 		if len(changed) == 0 {
 			return nil
 		}
-		r.add(func(p *entity.Report) { p.Conflicts += int64(len(changed)) })
+		r.add(func(p *tally.Report) { p.Conflicts += int64(len(changed)) })
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
@@ -445,7 +446,7 @@ func (r *removed) delete(ctx context.Context, all []*found) error {
 	if _, _, err := r.table.Commit(ctx, r.op, operations...); err != nil {
 		return err
 	}
-	r.add(func(p *entity.Report) { p.Deleted += int64(len(all)) })
+	r.add(func(p *tally.Report) { p.Deleted += int64(len(all)) })
 	for _, f := range all {
 		f.done = true
 		r.tellRemoved(f)

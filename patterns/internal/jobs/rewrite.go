@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
@@ -33,10 +34,10 @@ type Rewriting struct {
 }
 
 // Run runs the job.
-func (r *Rewriting) Run(ctx context.Context, e *engine.Engine, o *Options) (entity.Report, error) {
+func (r *Rewriting) Run(ctx context.Context, e *engine.Engine, o *Options) (tally.Report, error) {
 	j, err := newJob(e, r.Op, o)
 	if err != nil {
-		return entity.Report{}, err
+		return tally.Report{}, err
 	}
 	j.parts = []part{{table: e.Table, partitions: j.options.Partitions, span: e.Primary.Span, where: slices.Concat(e.Primary.Where, r.Where), row: keep(e.Owns),
 		process: func(ctx context.Context, p *page, _ rangescan.Range) error {
@@ -134,13 +135,13 @@ func (r *rewritten) rowsOf(row *tablerow.Row) int {
 
 func (r *rewritten) unchanged() {
 	if r.CountsAll {
-		r.add(func(p *entity.Report) { p.Unchanged++ })
+		r.add(func(p *tally.Report) { p.Unchanged++ })
 	}
 }
 
 func (r *rewritten) read() {
 	if !r.CountsAll {
-		r.add(func(p *entity.Report) { p.Read++ })
+		r.add(func(p *tally.Report) { p.Read++ })
 	}
 }
 
@@ -173,7 +174,7 @@ func (r *rewritten) writeSet(ctx context.Context, set []*item) error {
 		x.done, x.unknown = err == nil, errors.Is(err, entity.ErrUnknownOutcome)
 	}
 	if err == nil {
-		r.add(func(p *entity.Report) { p.Written += int64(len(set)) })
+		r.add(func(p *tally.Report) { p.Written += int64(len(set)) })
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/tally"
 )
 
 // phase is one step of a run.
@@ -41,7 +42,7 @@ type state struct {
 	Group   int             // next group of far's unequal buckets
 	Copies  stocks
 	Empty   []string // the patterns most of whose copies in other partitions are missing: Rebuild inserts them without a comparison
-	Report  entity.Report
+	Report  tally.Report
 
 	NearFacts, ClosingFacts, FarFacts int64 // number of facts in the sums; the token has the sums after the JSON
 
@@ -108,7 +109,7 @@ func (j *job) begin(first phase) error {
 		return j.r.Invalid(j.op, entity.Key{}, err)
 	}
 	if !j.compares() && j.op != Rebuild { // their reports do not include earlier runs
-		j.state.Report = entity.Report{}
+		j.state.Report = tally.Report{}
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Welcome is the message to a new employee.
@@ -38,11 +37,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	account, err := tables.NewAccountFromEnv(nil)
-	if err != nil {
-		return err
-	}
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.Open("contoso", nil)
 	if err != nil {
 		return err
 	}
