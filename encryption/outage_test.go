@@ -34,10 +34,14 @@ func TestOutages(t *testing.T) {
 			}
 			return err
 		},
-		"Check":        func(_ *tables.Account, r *encryption.Registry) error { return r.Check(ctx) },
-		"Rewrap":       func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(r.Rewrap(ctx)) },
-		"Beacon":       func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(fetchBeacon(ctx, r, "number", 0)) },
-		"CreateBeacon": func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(fetchBeacon(ctx, r, "another", 0)) },
+		"Check":  func(_ *tables.Account, r *encryption.Registry) error { return r.Check(ctx) },
+		"Rewrap": func(_ *tables.Account, r *encryption.Registry) error { return assert.Err(r.Rewrap(ctx)) },
+		"Beacon": func(_ *tables.Account, r *encryption.Registry) error {
+			return assert.Err(fetchBeacon(ctx, r, "number", 0))
+		},
+		"CreateBeacon": func(_ *tables.Account, r *encryption.Registry) error {
+			return assert.Err(fetchBeacon(ctx, r, "another", 0))
+		},
 		"RemoveUnusedDataKey": func(a *tables.Account, r *encryption.Registry) error {
 			r.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
 			err := r.RemoveUnusedDataKey(ctx, encryption.DataKeyID{1}, a.Table("Employees"))
