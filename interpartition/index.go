@@ -9,7 +9,9 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/keyindex"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -226,14 +228,18 @@ func (x *declaration) get(ctx context.Context, op string, key compoundkey.Part, 
 // All yields the entities that have a key, in the order of their own keys. Errors are those of Range. Requests: 1 for each page of
 // at most 1,000, and those of Range for copies that are being changed.
 func (x *Index[T, K]) All(ctx context.Context, key K) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		part := compoundkey.Of(key)
-		at, host, err := x.at("All", part, x.group)
+	return streams.Typed[T](x.all(ctx, compoundkey.Of(key), x.group))
+}
+
+// all yields the entities that have an index key.
+func (x *declaration) all(ctx context.Context, part compoundkey.Part, in *string) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		at, host, err := x.at("All", part, in)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		query := tables.Query[T](host.OutsideCopies(x.table, compoundkey.Exactly(part).Span, x.index.Project)).Partition(at.Partition)
+		query := core.Query(host.OutsideCopies(x.table, compoundkey.Exactly(part).Span, x.index.Project)).Partition(at.Partition)
 		for v, err := range query.All(ctx) {
 			if err == nil && host.MetaOf(v).ReadRow() != x.row(part, host.MetaOf(v).Key()) {
 				continue // its key is a tuple that begins with this one
@@ -250,13 +256,18 @@ func (x *Index[T, K]) All(ctx context.Context, key K) iter.Seq2[*T, error] {
 // Error.OfRow, and the loop may continue. It yields any other error once, as the last element. Requests: 1 for each page of
 // at most 1,000, in each of the partitions of Options.Spread, and 1 for each copy whose entity is being changed.
 func (x *reader[T, K]) Range(ctx context.Context, intervals ...compoundkey.Interval[K]) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		group, host, err := x.chosen("Range", x.group)
+	return streams.Typed[T](x.between(ctx, keyindex.Within(intervals), x.group))
+}
+
+// between yields the entities whose keys are in a span.
+func (x *declaration) between(ctx context.Context, span compoundkey.Span, in *string) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		group, host, err := x.chosen("Range", in)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		query := tables.Query[T](host.OutsideCopies(x.table, keyindex.Within(intervals), x.index.Project))
+		query := core.Query(host.OutsideCopies(x.table, span, x.index.Project))
 		if x.spread <= 1 {
 			query.Partition(x.index.Partition(group)).All(ctx)(yield)
 			return
@@ -265,7 +276,7 @@ func (x *reader[T, K]) Range(ctx context.Context, intervals ...compoundkey.Inter
 		for i := range partitions {
 			partitions[i] = x.share(group, i)
 		}
-		query.AllPartitions(ctx, partitions, &tables.ParallelOptions[T]{Order: func(a, b *T) int {
+		query.AllPartitions(ctx, partitions, core.Parallel{Order: func(a, b any) int {
 			return compoundkey.Compare(host.MetaOf(a).ReadRow(), host.MetaOf(b).ReadRow())
 		}})(yield)
 	}
@@ -277,18 +288,23 @@ func (x *reader[T, K]) Range(ctx context.Context, intervals ...compoundkey.Inter
 // partitions, and its order is that of the partitions. If the index was not given to a repository, Plan and the methods
 // that would send the query return tables.ErrWiring. Query itself makes no request.
 func (x *reader[T, K]) Query(intervals ...compoundkey.Interval[K]) tables.Query[T] {
+	return tables.Query[T](x.query(keyindex.Within(intervals), x.group))
+}
+
+// query returns a query of the entities whose keys are in a span.
+func (x *declaration) query(span compoundkey.Span, in *string) core.Query {
 	host, err := x.index.Host("Query")
 	if err != nil {
-		return driver.FailedQuery[T](err)
+		return core.FailedQuery(err)
 	}
-	query := tables.Query[T](host.OutsideCopies(x.table, keyindex.Within(intervals), x.index.Project))
-	if x.index.Groups.Any() && x.group == nil {
+	query := core.Query(host.OutsideCopies(x.table, span, x.index.Project))
+	if x.index.Groups.Any() && in == nil {
 		return query.Where(x.index.InGroups())
 	}
-	group, _, err := x.chosen("Query", x.group)
+	group, _, err := x.chosen("Query", in)
 	switch {
 	case err != nil:
-		return driver.FailedQuery[T](err)
+		return core.FailedQuery(err)
 	case x.spread > 1:
 		return query.Where(tables.Ge("PartitionKey", x.share(group, 0)), tables.Le("PartitionKey", x.share(group, x.spread-1)))
 	}

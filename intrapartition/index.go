@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/keyindex"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -158,9 +160,13 @@ func (v UniqueView[T, K]) at(key K) tables.Key {
 // All yields the entities that have a key, in the order of their row keys. Errors are those of Range. Requests: 1 for each page of
 // at most 1,000.
 func (v View[T, K]) All(ctx context.Context, key K) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
+	return streams.Typed[T](all(ctx, v.declaration.index, v.partition, compoundkey.Of(key)))
+}
+
+// all yields the entities of a partition that have an index key.
+func all(ctx context.Context, x *keyindex.Index, partition string, part compoundkey.Part) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
 		const op = "All"
-		x, part := v.declaration.index, compoundkey.Of(key)
 		host, err := x.Host(op)
 		if err == nil {
 			if _, wrong := compoundkey.Encode(x.Name, part); wrong != nil {
@@ -171,8 +177,7 @@ func (v View[T, K]) All(ctx context.Context, key K) iter.Seq2[*T, error] {
 			yield(nil, err)
 			return
 		}
-		copies := tables.Query[T](host.Copies(compoundkey.Exactly(part).Under(x.Name), x.Project)).Partition(v.partition)
-		for e, err := range copies.All(ctx) {
+		for e, err := range core.Query(host.Copies(compoundkey.Exactly(part).Under(x.Name), x.Project)).Partition(partition).All(ctx) {
 			if err == nil {
 				meta := host.MetaOf(e)
 				if meta.ReadRow() != compoundkey.Join(x.Name, shared(part, meta.Key().Row)...) {

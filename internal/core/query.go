@@ -41,6 +41,9 @@ type query struct {
 	allowScan  bool
 }
 
+// FailedQuery returns a query of which Plan, and every method that would send it, returns err.
+func FailedQuery(err error) Query { return NewQuery(&Source{Err: err}) }
+
 // NewQuery returns a query of all values of a source.
 func NewQuery(source *Source) Query { return Query{&query{src: source}} }
 

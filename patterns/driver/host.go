@@ -162,7 +162,7 @@ func CheckApart(what, name string, own compoundkey.Span) error {
 // returns a query returns a FailedQuery if its pattern was not given to a repository, so that callers can
 // chain methods without a nil check.
 func FailedQuery[T any](err error) tables.Query[T] {
-	return tables.Query[T](core.NewQuery(&core.Source{Err: err}))
+	return tables.Query[T](core.FailedQuery(err))
 }
 
 // Errors that patterns, repositories and queues exchange internally.
