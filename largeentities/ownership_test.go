@@ -296,7 +296,7 @@ func TestBlobThatIsNoLongerOurs(t *testing.T) {
 			deleted++
 		}
 		return nil
-	}, &eventual.OutboxOptions{Deletes: true})
+	}, &eventual.OutboxOptions{On: eventual.Inserts | eventual.Updates | eventual.Deletes})
 	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), queue),
 		patterns.Schema[employee]{Name: "Employees", Key: keyOf, Rows: compoundkey.Starting("empid")},
 		largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, blobs, &largeentities.Options{Threshold: threshold}), outbox))
