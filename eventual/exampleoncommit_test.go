@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -79,6 +80,47 @@ func handleIntents(ctx context.Context, store *patterns.Store) error {
 	return err
 }
 
+// TicketClosed is what support wants to know: a ticket's row does not tell when and by whom it was closed.
+type TicketClosed struct{ Ticket, By string }
+
+// A ticket is closed and an event staged in one transaction: either both happen or none.
+func ExampleNewEvents() {
+	ctx := context.Background()
+	store, err := patterns.Open("tickets", &patterns.StoreOptions{Account: customerAccount()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	table := store.Table("Tickets")
+	customers, err := patterns.NewRepository(table, patterns.Schema[Customer]{
+		Key:  func(c *Customer) tables.Key { return tables.Key{Partition: c.Region, Row: "customer_" + c.ID} },
+		Rows: compoundkey.Starting("customer"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	closed, err := eventual.NewEvents(table, "closed", func(_ context.Context, e eventual.Event[TicketClosed]) error {
+		fmt.Println("ticket", e.Body.Ticket, "closed by", e.Body.By) // e.ID: the idempotency key
+		return nil
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	stop, err := store.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	x := table.NewTransaction()
+	customers.StageInsert(x, &Customer{Region: "north", ID: "ann"})
+	closed.Stage(x, "north", TicketClosed{Ticket: "17", By: "ann"})
+	if _, err := x.Commit(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(stop())
+	// Output:
+	// ticket 17 closed by ann
+	// <nil>
+}
+
 // searchIndex is a search index of another service: a document by key.
 type searchIndex struct {
 	mu        sync.Mutex
@@ -110,7 +152,7 @@ func ExampleOnCommit_searchIndex() {
 		}
 		index.put(c.Key, c.Entity.Email)
 		return nil
-	}, &eventual.OutboxOptions{Deletes: true, Ordered: true})
+	}, &eventual.OutboxOptions{On: eventual.Inserts | eventual.Updates | eventual.Deletes, Ordered: true})
 	customers, err := patterns.NewRepository(store.Table("SearchedCustomers"), customerSchema(), patterns.Async(search))
 	if err != nil {
 		log.Fatal(err)

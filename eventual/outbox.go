@@ -1,6 +1,7 @@
 package eventual
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,15 +29,38 @@ type Outbox[T any] struct {
 
 // OutboxOptions are the options of OnCommit; nil is the same as the zero value.
 type OutboxOptions struct {
-	// Deletes makes the outbox also call the handler, with a nil Entity, after a delete, and for an entity that was deleted before the call.
-	// Without it, a delete needs no intent for the outbox.
-	Deletes bool
+	// On says after which changes the outbox calls the handler (default Inserts|Updates). With Deletes it calls the handler with a nil Entity after
+	// a delete, and for an entity that was deleted before the call. A change of another kind needs no intent for the outbox.
+	On ChangeKinds
 	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier state than one before it. While a call
 	// fails, later calls for the entity fail, too, and their intents can go to the poison queue. When the cause is gone, requeue all of them; if
 	// the intent of the failed call was purged, call Unlock. A call that has waited 15 to 30 s for another is left to a worker, and so is the call
 	// for a change that the handler makes of its own entity. Two calls with one Commit.ID can still overlap, if the put of the intent got no
 	// response and was repeated. Requests for each call: 3 more, for a lock row beside the entity.
 	Ordered bool
+}
+
+// ChangeKinds is a set of kinds of change, for OutboxOptions.On, such as Inserts|Deletes.
+type ChangeKinds uint8
+
+// The kinds of change.
+const (
+	Inserts ChangeKinds = 1 << iota // inserts; an Upsert is one if the entity did not exist
+	Updates                         // replaces and merges
+	Deletes                         // deletes
+)
+
+// has reports whether the set has the kind of a change.
+func (k ChangeKinds) has(kind driver.ChangeKind) bool {
+	switch kind {
+	case driver.ChangeInsert:
+		return k&Inserts != 0
+	case driver.ChangeReplace, driver.ChangeMerge:
+		return k&Updates != 0
+	case driver.ChangeDelete:
+		return k&Deletes != 0
+	}
+	return false
 }
 
 // Commit is a committed change of an entity, as the handler of OnCommit gets it.
@@ -46,12 +70,12 @@ type Commit[T any] struct {
 	ID  string
 	Key tables.Key
 	// Entity is the entity when the handler is called: with the change, and possibly later ones. It can be a shallow copy of the caller's value: do
-	// not change what it points to. It is nil, only with OutboxOptions.Deletes, if the entity does not exist.
+	// not change what it points to. It is nil, only with Deletes in OutboxOptions.On, if the entity does not exist.
 	Entity *T
 }
 
 // OnCommit returns an outbox: a pattern that calls handle at least once after each committed insert, replace or merge of an entity of the
-// repository, and with OutboxOptions.Deletes after each delete. The writer calls handle before the verb returns; with patterns.Async, or if the
+// repository, or after the kinds of change in OutboxOptions.On. The writer calls handle before the verb returns; with patterns.Async, or if the
 // writer dies or the call fails, a worker of the Store calls it. Rebuild, Repair, Upgrade and Reencrypt do not call it. name is stored in intents;
 // do not change it while such intents are on the queue.
 //
@@ -70,7 +94,7 @@ type Commit[T any] struct {
 // After a crash the handler may be called for a change that was not committed; it still gets only committed states. A worker knows that a change
 // was not committed if the stored entity has the write ID from before it. If the entity was written since, was never there, or has no write ID
 // because another program wrote it, or if another pattern added the change to the caller's, the worker calls the handler with the current entity,
-// or with nil if there is none and Deletes is set.
+// or with nil if there is none and On has Deletes.
 //
 // Requests: none beyond those of the intent, which a repository with other effects outside of its partition has anyway: 1 to put it, 1 to read the
 // entity again, 1 to delete it.
@@ -79,6 +103,7 @@ func OnCommit[T any](name string, handle func(ctx context.Context, c Commit[T]) 
 	if options != nil {
 		o.options = *options
 	}
+	o.options.On = cmp.Or(o.options.On, Inserts|Updates)
 	return o
 }
 
@@ -94,22 +119,24 @@ func (o *Outbox[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error
 		}}}, nil
 }
 
-// unknownPrior stands in an intent for the write ID of an entity that is absent or has none: no worker can then prove that the change was not
-// committed.
-const unknownPrior = "-"
+const (
+	// unknownPrior stands in an intent for the write ID of an entity that is absent or has none: no worker can then prove that the change was not
+	// committed.
+	unknownPrior = "-"
+	// callsAtOnce limits the calls of one reconciliation.
+	callsAtOnce = 8
+)
 
 // namePrior puts the prior write ID into the intent: as long as the stored entity has it, the change is not committed.
 func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change) ([]string, error) {
 	switch {
-	case c.Kind == driver.ChangeTouch, c.Rewritten, c.Kind == driver.ChangeDelete && !o.options.Deletes:
+	case c.Rewritten, !o.options.On.has(c.Kind):
 		return nil, nil
 	case c.PriorWriteID == "":
 		return []string{unknownPrior}, nil
 	}
 	return []string{c.PriorWriteID}, nil
 }
-
-const callsAtOnce = 8
 
 func (o *Outbox[T]) reconcile(ctx context.Context, host driver.Host, all []*driver.Reconciliation) {
 	if len(all) == 1 {
@@ -145,7 +172,7 @@ func (o *Outbox[T]) callWith(ctx context.Context, c Commit[T], entity *T) (err e
 	if entity != nil {
 		v := *entity
 		c.Entity = &v
-	} else if !o.options.Deletes {
+	} else if o.options.On&Deletes == 0 {
 		return nil
 	}
 	defer func() {

@@ -126,7 +126,7 @@ func drainIntents(t testing.TB, store *patterns.Store) eventual.WorkerStats {
 // does so with the option only. Jobs that write entities again do not.
 func TestOnCommit(t *testing.T) {
 	for _, async := range []bool{false, true} {
-		for _, options := range []*eventual.OutboxOptions{nil, {Deletes: true}, {Deletes: true, Ordered: true}} {
+		for _, options := range []*eventual.OutboxOptions{nil, {On: eventual.Inserts | eventual.Updates | eventual.Deletes}, {On: eventual.Inserts | eventual.Updates | eventual.Deletes, Ordered: true}} {
 			t.Run(fmt.Sprintf("async=%v %+v", async, options), func(t *testing.T) {
 				var x commits
 				var outbox patterns.Pattern[sale] = eventual.OnCommit("calls", x.handle, options)

@@ -73,7 +73,7 @@ func (r *outboxSchedule) stage(t testing.TB, s *storagetest.Service) explore.Sta
 	if r.Waive != 0 {
 		r.changes = 2 // so that no later change hides what is missing
 	}
-	r.options = &eventual.OutboxOptions{Deletes: true, Ordered: r.ordered && !r.withoutLock}
+	r.options = &eventual.OutboxOptions{On: eventual.Inserts | eventual.Updates | eventual.Deletes, Ordered: r.ordered && !r.withoutLock}
 	r.Faults, r.Deaths, r.Visibility, r.Network = trouble, trouble/5, outboxVisibility, s.ClientOptions.Transport
 	store, _, err := r.open(s)
 	assert.Check(t, err)

@@ -169,7 +169,7 @@ func replaceBoth(ctx context.Context, repo *patterns.Repository[sale]) error {
 // TestSweepOnCommit breaks every storage call of changes with an outbox, in every way: whatever breaks, the last call for each entity is
 // with its last state. So there was a call after each commit, also of a change whose caller got no answer.
 func TestSweepOnCommit(t *testing.T) {
-	all := &eventual.OutboxOptions{Deletes: true}
+	all := &eventual.OutboxOptions{On: eventual.Inserts | eventual.Updates | eventual.Deletes}
 	for name, c := range map[string]storagetest.SweepCase{
 		"Insert": outboxSweep(120, nil, false, true, func(ctx context.Context, repo *patterns.Repository[sale]) error {
 			return repo.Insert(ctx, saleOf("c", 5))
@@ -187,7 +187,7 @@ func TestSweepOnCommit(t *testing.T) {
 		}),
 		"Transaction":         outboxSweep(244, all, false, true, replaceBoth),
 		"async Transaction":   outboxSweep(180, all, true, true, replaceBoth),
-		"ordered Transaction": outboxSweep(420, &eventual.OutboxOptions{Deletes: true, Ordered: true}, false, true, replaceBoth),
+		"ordered Transaction": outboxSweep(420, &eventual.OutboxOptions{On: eventual.Inserts | eventual.Updates | eventual.Deletes, Ordered: true}, false, true, replaceBoth),
 	} {
 		if c.Every = 1; !harness.Thorough() {
 			if c.Every = 7; c.Floor > 400 { // a process waits for the lock of one that has died

@@ -41,6 +41,10 @@ const (
 	leastSigningKey = 16 // bytes
 	signingKeyBytes = 32 // of a generated key
 	maxSigningKeys  = 16
+
+	signingPartition = "tpsigning" // the partition key, to which the name is appended
+	signingRow       = "key"
+	signingProperty  = "Key"
 )
 
 // NewSigningKeys takes 1 to 16 secrets of the program, of at least 16 bytes each, for example from Azure Key Vault.
@@ -58,12 +62,6 @@ func NewSigningKeys(keys ...[]byte) (*SigningKeys, error) {
 	}
 	return &SigningKeys{secrets: func() [][]byte { return own }}, nil
 }
-
-const (
-	signingPartition = "tpsigning" // the partition key, to which the name is appended
-	signingRow       = "key"
-	signingProperty  = "Key"
-)
 
 // StoredSigningKeys returns the key that a row of a table holds, for programs that have no other place for a secret. Queue.Create, and so
 // Store.Create, stores a random one if there is none, and creates the table; the queue reads it before its first message. Anyone who can read the

@@ -101,3 +101,47 @@ func ExampleStoreOptions_tenants() {
 	// West 7
 	// this is no tenant's table
 }
+
+// leave deletes all that a tenant has whose name is the partition key. docs/howto/tenant-leaves.md shows it.
+func leave(ctx context.Context, store *patterns.Store, tenant, resume string) (patterns.DeleteReport, error) {
+	return store.DeletePartition(ctx, tenant, &patterns.DeleteOptions{Resume: resume, Found: func(f patterns.Finding) error {
+		fmt.Println(f) // what could not be deleted, with the reason
+		return nil
+	}})
+}
+
+// A tenant leaves: the tenant's entities are deleted with their copies in an index over all tenants.
+func ExampleStore_DeletePartition() {
+	ctx := context.Background()
+	account, _ := exampleAccount()
+	store, err := patterns.Open("contoso", &patterns.StoreOptions{Account: account})
+	if err != nil {
+		log.Fatal(err)
+	}
+	byEmail := interpartition.NewIndex("email", func(c *Customer) compoundkey.Part { return compoundkey.Fold(c.Email) }, nil)
+	customers, err := patterns.NewRepository(store.Table("ExampleLeaving"), patterns.Schema[Customer]{
+		Key: func(c *Customer) tables.Key {
+			return tables.Key{Partition: c.Region, Row: compoundkey.Join("customer", compoundkey.Int(c.Number, 6))}
+		},
+		Rows: compoundkey.Starting("customer"),
+	}, byEmail)
+	if err != nil {
+		log.Fatal(err)
+	}
+	stop, err := store.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i, tenant := range []string{"fabrikam", "adatum", "fabrikam"} {
+		if err := customers.Insert(ctx, &Customer{Region: tenant, Number: i, Email: fmt.Sprint(i, "@contoso.com")}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	report, err := leave(ctx, store, "fabrikam", "")
+	fmt.Println(report.Deleted, "deleted,", report.Failed, "failed,", err)
+	_, err = byEmail.Get(ctx, compoundkey.Fold("0@contoso.com"))
+	fmt.Println(errors.Is(err, tables.ErrNotFound), stop())
+	// Output:
+	// 2 deleted, 0 failed, <nil>
+	// true <nil>
+}

@@ -127,10 +127,10 @@ func (x *sensitive) reports(t *testing.T) []any {
 	meter := assert.Must[*scatter.Meter](t)(scatter.NewMeter(nil))
 	spread := assert.Must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
 	_ = spread
-	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.BulkReport{}, tables.Run{}, tables.Progress{}, patterns.VerifyReport{}, patterns.RepairReport{}, patterns.RebuildReport{}, patterns.RewriteReport{}, patterns.RemoveReport{},
+	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.BulkReport{}, tables.Run{}, tables.Progress{}, patterns.VerifyReport{}, patterns.RepairReport{}, patterns.RebuildReport{}, patterns.RewriteReport{}, patterns.RemoveReport{}, patterns.DeleteOptions{}, patterns.DeleteReport{},
 		dataseries.SweepReport{}, backup.BackupReport{}, backup.CopyReport{}, backup.CompareReport{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
 		patterns.JobOptions{}, patterns.Finding{}, patterns.Resource{}, assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
-		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, archive.File{}, archive.StoredFile{}, driver.Along{}, eventual.SendOptions{}, eventual.OutboxOptions{}, eventual.OnCommit[item]("o", nil, nil), access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
+		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, archive.File{}, archive.StoredFile{}, driver.Along{}, eventual.SendOptions{}, eventual.OutboxOptions{}, eventual.Inserts, eventual.EventsOptions{}, &eventual.Events[item]{}, eventual.OnCommit[item]("o", nil, nil), access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
 		largeentities.StreamOptions{}, largeentities.DownloadOptions{}, largeentities.SweepOptions{}, largeentities.SweepReport{}, indexentities.FindOptions{}, indexentities.Value{},
 		intrapartition.Options{}, interpartition.Options[item]{Table: d.table}, indexentities.Options[item]{},
@@ -153,7 +153,7 @@ func TestCanaryTypes(t *testing.T) {
 	ctx, read := t.Context(), assert.Must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
 	page := assert.Must[tables.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
 	for _, v := range []any{read, page, assert.Must[*tables.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), tables.String(canaryPlaintext), tables.Eq("Name", "x"),
-		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, driver.Change{Entity: read}, driver.Reconciliation{Entity: read}, eventual.Commit[item]{Entity: read}, logdata.Record{}} {
+		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, driver.Change{Entity: read}, driver.Reconciliation{Entity: read}, eventual.Commit[item]{Entity: read}, eventual.Event[item]{Body: *read}, logdata.Record{}} {
 		x.value(v, x.birds.keys) // of these, the values are the program's own
 	}
 	exported := exportedTypes(t)

@@ -332,7 +332,7 @@ func newOutbox(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 	return eventual.OnCommit(fmt.Sprint("commits", n), func(context.Context, eventual.Commit[item]) error {
 		k.commits.Add(1)
 		return nil
-	}, &eventual.OutboxOptions{Deletes: true, Ordered: n > 0})
+	}, &eventual.OutboxOptions{On: eventual.Inserts | eventual.Updates | eventual.Deletes, Ordered: n > 0})
 }
 
 func newType() *heterogeneous.Type[item] {

@@ -85,7 +85,7 @@ Insert with an OnCommit that calls the handler |  | eventual.TestOnCommitRequest
 Insert with an OnCommit, with patterns.Async |  | eventual.TestOnCommitRequests | {name: "an asynchronous outbox", want: «3»,
 Insert with an OnCommit, with Ordered |  | eventual.TestOnCommitRequests | {name: "an ordered outbox", want: «7»,
 Insert with one index across partitions and an OnCommit |  | eventual.TestOnCommitRequests | {name: "an index and an outbox", want: «6»,
-Delete with only an OnCommit outside, whose Deletes is false |  | eventual.TestOnCommitRequests | !c.byEmail && n != «1»
+Delete with only an OnCommit outside, whose On has no Deletes |  | eventual.TestOnCommitRequests | !c.byEmail && n != «1»
 Queue.Send, Mover.Move, a worker for a message with a short handler, without the polls |  | eventual/archive.TestMoverMoves | if n := counter.Reset(); n != «1» {
 a worker for a move to a repository or a container |  | eventual/archive.TestMoverMoves | n != «7»+emptyPolls
 # Lists, and copies of other entities' properties

@@ -13,6 +13,8 @@ import (
 type Tasks struct {
 	slots chan struct{}
 
+	idling sync.Mutex
+
 	mu     sync.Mutex
 	closed bool
 	all    sync.WaitGroup
@@ -103,6 +105,28 @@ func (b *Tasks) Later(ctx context.Context, after time.Duration, task func(contex
 		}
 	})
 	b.timers[timer] = struct{}{}
+}
+
+// Idle waits until no task runs in the background. Changes that come meanwhile run their tasks before they return.
+func (b *Tasks) Idle(ctx context.Context) error {
+	b.idling.Lock() // two calls would wait for each other
+	defer b.idling.Unlock()
+	for held := range cap(b.slots) {
+		select {
+		case b.slots <- struct{}{}:
+		case <-ctx.Done():
+			b.free(held)
+			return context.Cause(ctx)
+		}
+	}
+	b.free(cap(b.slots))
+	return nil
+}
+
+func (b *Tasks) free(slots int) {
+	for range slots {
+		<-b.slots
+	}
 }
 
 // Close waits for the tasks that run, and drops those that wait for their time. Tasks of later changes run before these return.

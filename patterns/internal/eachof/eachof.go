@@ -18,6 +18,7 @@ import (
 // Job is a job on several repositories.
 type Job struct {
 	Op     string
+	Of     string   // what the job is about, beside the repositories: a run with another one cannot continue it
 	Names  []string // names of the repositories, sorted, so that another process can resume the run
 	Resume string
 	// Run runs the job on the repository with this index in Names. resume is the token of an earlier run on it,
@@ -30,6 +31,7 @@ type Job struct {
 type token struct {
 	Version    int    `json:"v"`
 	Op         string `json:"o"`
+	Of         string `json:"p,omitempty"`
 	Repository string `json:"r"`           // the repository that the job has reached
 	Token      string `json:"t,omitempty"` // token of the job on that repository, "" at its beginning
 	Done       tally.Report
@@ -40,7 +42,7 @@ const version = 1
 // All runs the job of each repository. It returns the sum of their reports.
 func (j Job) All(ctx context.Context) (tally.Report, error) {
 	began := time.Now()
-	at := token{Version: version, Op: j.Op}
+	at := token{Version: version, Op: j.Op, Of: j.Of}
 	if j.Resume != "" {
 		if err := at.parse(j.Resume, j.Names); err != nil {
 			return tally.Report{}, errs.Invalid(j.Op, err)
@@ -88,7 +90,7 @@ func (t *token) parse(text string, names []string) error {
 		return fmt.Errorf("JobOptions.Resume, of %d characters, is not Report.Resume of an earlier Store.%s", len(text), t.Op)
 	case c.Version != version:
 		return fmt.Errorf("JobOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, version)
-	case c.Op != t.Op || !slices.Contains(names, c.Repository):
+	case c.Op != t.Op || c.Of != t.Of || !slices.Contains(names, c.Repository):
 		return errors.New("JobOptions.Resume is the token of another job, or of a store with other repositories; begin again without it")
 	}
 	*t = c
