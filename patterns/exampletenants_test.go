@@ -118,7 +118,7 @@ func ExampleStore_DeletePartition() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	byEmail := interpartition.NewIndex("email", func(c *Customer) compoundkey.Part { return compoundkey.Fold(c.Email) }, nil)
+	byEmail := interpartition.NewUnique("email", func(c *Customer) compoundkey.Folded { return compoundkey.Folded(c.Email) }, nil)
 	customers, err := patterns.NewRepository(store.Table("ExampleLeaving"), patterns.Schema[Customer]{
 		Key: func(c *Customer) tables.Key {
 			return tables.Key{Partition: c.Region, Row: compoundkey.Join("customer", compoundkey.Int(c.Number, 6))}
@@ -139,7 +139,7 @@ func ExampleStore_DeletePartition() {
 	}
 	report, err := leave(ctx, store, "fabrikam", "")
 	fmt.Println(report.Deleted, "deleted,", report.Failed, "failed,", err)
-	_, err = byEmail.Get(ctx, compoundkey.Fold("0@contoso.com"))
+	_, err = byEmail.Get(ctx, "0@contoso.com")
 	fmt.Println(errors.Is(err, tables.ErrNotFound), stop())
 	// Output:
 	// 2 deleted, 0 failed, <nil>
