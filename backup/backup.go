@@ -44,7 +44,7 @@ const (
 //
 // Requests, without those for Options.Blobs: 1 for each 1,000 rows; if the vault is a container, 4 for each chunk of about Options.ChunkBytes, and
 // 5 more.
-func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, options *Options) (_ BackupReport, err error) {
+func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, options *Options) (_ Report, err error) {
 	o, err := options.checked(opBackup)
 	if err == nil {
 		err = usable(opBackup, true, all...)
@@ -53,10 +53,10 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 		err = checkName(opBackup, "the backup", name)
 	}
 	if err != nil {
-		return BackupReport{}, err
+		return Report{}, err
 	}
 	if len(all) == 0 {
-		return BackupReport{}, errs.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
+		return Report{}, errs.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
 	}
 	signals := (*core.Account)(all[0].Account()).Telemetry()
 	ctx, operation := signals.Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
@@ -65,7 +65,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	var sources, sets []string // each with the address of its account
 	for i, t := range all {
 		if b.has(t.Name()) {
-			return BackupReport{}, errs.Wiringf(opBackup, t.Name(), "table %d has the same name as another table of this backup; put it into a backup of its own", i+1)
+			return Report{}, errs.Wiringf(opBackup, t.Name(), "table %d has the same name as another table of this backup; put it into a backup of its own", i+1)
 		}
 		b.journal.Tables = append(b.journal.Tables, t.Name())
 		sources = append(sources, nameOf(t))
@@ -77,7 +77,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	}
 	b.run = newRun(signals, opBackup, o, "%q %q %q %s", sources, sets, name, o.Base)
 	err = b.all(pace.With(ctx, o.RowsPerSecond))
-	return tally.Of[BackupReport](b.end(err == nil), err)
+	return tally.Of[Report](b.end(err == nil), err)
 }
 
 type backing struct {

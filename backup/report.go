@@ -11,8 +11,8 @@ type counts struct {
 	Outside, Blobs int64
 }
 
-// BackupReport says what a Backup has stored.
-type BackupReport struct {
+// Report says what a Backup has stored.
+type Report struct {
 	tables.Run
 	Read      int64 // rows read
 	Written   int64 // rows in new chunks
@@ -21,7 +21,7 @@ type BackupReport struct {
 }
 
 // String formats the counts that are not 0, without Resume.
-func (r BackupReport) String() string { return tally.Text(r) }
+func (r Report) String() string { return tally.Text(r) }
 
 // CopyReport says what a Copy has written.
 type CopyReport struct {

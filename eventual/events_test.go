@@ -140,7 +140,7 @@ func TestEventsSweep(t *testing.T) {
 				}
 				return err
 			},
-			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
+			Check: func(ctx context.Context, _ *storagetest.Service, _ storagetest.Ending) error {
 				v, err := d.tickets.Get(ctx, key)
 				if err != nil {
 					return err

@@ -40,22 +40,27 @@ type ExplainedRow struct {
 	Size       int    // bytes of the sent properties, as the service counts them; at most 1 MiB (tables.MaxEntitySize); 0 for a delete
 }
 
+// explained prepares the change that Explain explains.
+func explained(ctx context.Context, r *engine.Engine, op string, kind driver.ChangeKind, v any) (*engine.Work, error) {
+	if err := r.Usable(op); err != nil {
+		return nil, err
+	}
+	switch kind {
+	case driver.ChangeInsert:
+		return r.Inserting(op, v)
+	case driver.ChangeReplace:
+		return r.Replacing(op, v)
+	case driver.ChangeDelete:
+		return r.Deleting(ctx, op, v, nil)
+	}
+	return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("cannot explain a %v, since its rows depend on the stored entity; use ChangeReplace", kind))
+}
+
 // explain implements Repository.Explain.
 func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v any) (*Explanation, error) {
 	const op = "Explain"
 	ctx, reads := wire.CountReads(ctx)
-	var w *engine.Work
-	var err error
-	switch kind {
-	case driver.ChangeInsert:
-		w, err = r.Inserting(op, v)
-	case driver.ChangeReplace:
-		w, err = r.Replacing(op, v)
-	case driver.ChangeDelete:
-		w, err = r.Deleting(ctx, op, v, nil)
-	default:
-		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("cannot explain a %v, since its rows depend on the stored entity; use ChangeReplace", kind))
-	}
+	w, err := explained(ctx, r, op, kind, v)
 	if err != nil {
 		return nil, err
 	}

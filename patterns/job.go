@@ -95,6 +95,9 @@ func run[R any](ctx context.Context, r *engine.Engine, op string, o *JobOptions)
 
 // removeUnattached runs RemoveUnattached.
 func removeUnattached(ctx context.Context, r *engine.Engine, unattached []attachment, o *JobOptions) (RemoveReport, error) {
+	if err := r.Usable(jobs.Remove); err != nil {
+		return RemoveReport{}, err
+	}
 	patterns, err := unattachedIn(r, unattached)
 	if err != nil {
 		return RemoveReport{}, errs.Wiringf(jobs.Remove, r.Table.Name(), "%w", err)

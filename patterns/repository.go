@@ -145,8 +145,16 @@ func compose(r *engine.Engine, attached []attachment) (err error) {
 	return nil
 }
 
-// Table returns the repository's table.
-func (r *Repository[T]) Table() *tables.Table { return (*tables.Table)(r.engine.Table) }
+// of returns the repository's engine, nil for a nil Repository: then each operation returns tables.ErrWiring.
+func (r *Repository[T]) of() *engine.Engine {
+	if r == nil {
+		return nil
+	}
+	return r.engine
+}
+
+// Table returns the repository's table, nil for a nil Repository.
+func (r *Repository[T]) Table() *tables.Table { return (*tables.Table)(r.of().OwnTable()) }
 
 // KeyOf returns the key that the schema gives an entity.
 func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.Schema.Key(v) }
@@ -154,7 +162,7 @@ func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.Schema.Key(v) }
 // Get reads one entity; it returns ErrNotFound if there is none. Requests: 1, and those of patterns that keep a
 // part of the entity in further rows or blobs.
 func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
-	return driver.Got[T](r.engine.Get(ctx, "Get", key))
+	return driver.Got[T](r.of().Get(ctx, "Get", key))
 }
 
 // GetMany reads entities by their keys concurrently. It yields them in the order of keys, and skips keys
@@ -164,11 +172,11 @@ func (r *Repository[T]) GetMany(ctx context.Context, keys []tables.Key, options 
 	if options == nil {
 		options = &tables.ParallelOptions[T]{}
 	}
-	return streams.Typed[T](r.engine.Primary.GetMany(ctx, keys, options.Concurrency))
+	return streams.Typed[T](r.of().Entities().GetMany(ctx, keys, options.Concurrency))
 }
 
 // Query begins a query of the entities. The query does not yield copies and further rows. Requests: 0 until its
 // result is read.
 func (r *Repository[T]) Query() tables.Query[T] {
-	return tables.Query[T](core.NewQuery(&r.engine.Primary))
+	return tables.Query[T](core.NewQuery(r.of().Entities()))
 }

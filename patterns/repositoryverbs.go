@@ -17,20 +17,20 @@ import (
 // naming the index in Error.Pattern, if another entity owns one of its index keys; then nothing is written.
 // Requests: 1, and those of patterns that read other rows or have effects outside of the partition.
 func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
-	return r.engine.Insert(ctx, v)
+	return r.of().Insert(ctx, v)
 }
 
 // Replace overwrites the entity under the ETag with which it was read. It returns ErrConflict if the entity has
 // changed since. The entity's key cannot change; its index keys can. Requests: those of Insert, and 1 more for
 // an entity that was read through an index.
 func (r *Repository[T]) Replace(ctx context.Context, v *T) error {
-	return r.engine.Replace(ctx, v)
+	return r.of().Replace(ctx, v)
 }
 
 // ReplaceUnconditional overwrites the stored entity whatever its version; concurrent changes are lost. It
 // returns ErrNotFound if there is none. Requests: those of Insert, and 1 more; again after each conflict.
 func (r *Repository[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
-	return r.engine.ReplaceUnconditional(ctx, v)
+	return r.of().ReplaceUnconditional(ctx, v)
 }
 
 // Upsert inserts the entity or overwrites it whatever its version; concurrent changes are lost. It reads the
@@ -40,7 +40,7 @@ func (r *Repository[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
 // keys follow from its other properties; Repair removes the copies that remain. Requests: those of Insert, and 1 more;
 // again after each conflict, and for the copies of a row that cannot be decoded.
 func (r *Repository[T]) Upsert(ctx context.Context, v *T) error {
-	return r.engine.Upsert(ctx, v)
+	return r.of().Upsert(ctx, v)
 }
 
 // Update reads an entity, calls change to edit it and replaces it. After a conflict it reads the entity again
@@ -52,19 +52,19 @@ func (r *Repository[T]) Update(ctx context.Context, key tables.Key, change func(
 	if change != nil {
 		edit = func(v any) error { return change(v.(*T)) }
 	}
-	return driver.Got[T](r.engine.Update(ctx, key, edit))
+	return driver.Got[T](r.of().Update(ctx, key, edit))
 }
 
 // Delete removes the entity with all its rows. It returns ErrConflict if the entity has changed since it was
 // read. Requests: those of Insert, and 1 more for an entity that was read through an index or a projection.
 func (r *Repository[T]) Delete(ctx context.Context, v *T) error {
-	return r.engine.Delete(ctx, v)
+	return r.of().Delete(ctx, v)
 }
 
 // DeleteUnconditional removes the entity whatever its version. It returns ErrNotFound if there is none.
 // Requests: those of Insert, and 1 more; again after each conflict.
 func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key) error {
-	return r.engine.DeleteUnconditional(ctx, key)
+	return r.of().DeleteUnconditional(ctx, key)
 }
 
 // Merge writes the named properties, all that T stores if none is named, and does not change the entity's other
@@ -74,7 +74,7 @@ func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key)
 // some properties without the others. Requests: those of Insert, and 1 more to read the whole entity, on which
 // its copies depend; 1 in all for an entity that was read whole in a repository without patterns.
 func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) error {
-	return r.engine.Merge(ctx, v, properties...)
+	return r.of().Merge(ctx, v, properties...)
 }
 
 // BulkNonAtomic changes any number of entities with one verb, together with all rows that their patterns write.
@@ -106,7 +106,7 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 // keys lie close together, else 1 for each entity. A refused entity adds the requests of its transaction once
 // more.
 func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkReport, error) {
-	return bulk.NonAtomic(ctx, r.engine, streams.Untyped(entities), options)
+	return bulk.NonAtomic(ctx, r.of(), streams.Untyped(entities), options)
 }
 
 // StageInsert adds the insert of an entity, with all its rows and effects, to a transaction on the repository's table. All
@@ -124,24 +124,24 @@ func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T
 // alone would; 2 for one intent, if a pattern needs it; and for a replace or delete 1 more if the entity was
 // read through an index or a projection.
 func (r *Repository[T]) StageInsert(x *tables.Transaction, v *T) {
-	r.engine.Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Inserting(op, v) })
+	r.of().Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Inserting(op, v) })
 }
 
 // StageReplace stages a Replace; see StageInsert.
 func (r *Repository[T]) StageReplace(x *tables.Transaction, v *T) {
-	r.engine.Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Replacing(op, v) })
+	r.of().Stage((*core.Transaction)(x), func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Replacing(op, v) })
 }
 
 // StageMerge stages a Merge; see StageInsert. Like Merge, Commit makes 1 more request to read the whole entity.
 func (r *Repository[T]) StageMerge(x *tables.Transaction, v *T, properties ...string) {
-	r.engine.Stage((*core.Transaction)(x), func(ctx context.Context, op string) (*engine.Work, error) {
+	r.of().Stage((*core.Transaction)(x), func(ctx context.Context, op string) (*engine.Work, error) {
 		return r.engine.Merging(ctx, op, v, properties, nil)
 	})
 }
 
 // StageDelete stages a Delete; see StageInsert.
 func (r *Repository[T]) StageDelete(x *tables.Transaction, v *T) {
-	r.engine.Stage((*core.Transaction)(x), func(ctx context.Context, op string) (*engine.Work, error) {
+	r.of().Stage((*core.Transaction)(x), func(ctx context.Context, op string) (*engine.Work, error) {
 		return r.engine.Deleting(ctx, op, v, nil)
 	})
 }
@@ -151,7 +151,7 @@ func (r *Repository[T]) StageDelete(x *tables.Transaction, v *T) {
 // action that must not happen if the entity cannot be stored. Check does not detect what only the tables show,
 // such as a taken key or a full list. Requests: 0.
 func (r *Repository[T]) Check(ctx context.Context, v *T) error {
-	return r.engine.Check(ctx, v)
+	return r.of().Check(ctx, v)
 }
 
 // Explain returns the rows and requests of a change, with their sizes, without writing anything: kind is
@@ -159,7 +159,7 @@ func (r *Repository[T]) Check(ctx context.Context, v *T) error {
 // ErrTooLarge if a row or the request exceeds a limit of the service. Requests: 0, or the reads that patterns
 // need to plan the change; Explanation.Requests includes these.
 func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *T) (*Explanation, error) {
-	return explain(ctx, r.engine, kind, v)
+	return explain(ctx, r.of(), kind, v)
 }
 
 // Verify compares what the patterns store with what the entities require, and gives each difference to JobOptions.Found. It compares rows in the
@@ -197,7 +197,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 // rows. Each scan of more than 2 pages also makes the additional requests of Query.AllParallel. A run consists
 // of whole partitions, so it can have more rows.
 func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (VerifyReport, error) {
-	return run[VerifyReport](ctx, r.engine, jobs.Verify, options)
+	return run[VerifyReport](ctx, r.of(), jobs.Verify, options)
 }
 
 // Repair runs Verify, repairs each finding, and then gives it to JobOptions.Found with the result. If it cannot
@@ -228,7 +228,7 @@ func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (Verify
 // transaction; for each intent 3 to recheck its findings and those of the intent; for
 // each finding that is repaired alone 2 to 5 to recheck it and those of one write of the entity, or 1 delete.
 func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (RepairReport, error) {
-	return run[RepairReport](ctx, r.engine, jobs.Repair, options)
+	return run[RepairReport](ctx, r.of(), jobs.Repair, options)
 }
 
 // Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If
@@ -268,7 +268,7 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (Repair
 // is complete. For up to 1,000 entities with a missing or wrong copy, the requests to read these copies and, twice, the entities, at most 1 for each
 // 1,000 rows of the index and 1 for each row, and 2 for each 100 rows of a partition that are written.
 func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (RebuildReport, error) {
-	return run[RebuildReport](ctx, r.engine, jobs.Rebuild, options)
+	return run[RebuildReport](ctx, r.of(), jobs.Rebuild, options)
 }
 
 // RemoveUnattached removes the rows of patterns that were attached to the repository and no longer are. Make
@@ -300,5 +300,5 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (Rebui
 // patterns; 1 for each page and partition with copies, to read their entities; 1 for each change set of
 // entities that list a pattern; 1 for each 100 rows that are deleted in a partition.
 func (r *Repository[T]) RemoveUnattached(ctx context.Context, unattached []Pattern[T], options *JobOptions) (RemoveReport, error) {
-	return removeUnattached(ctx, r.engine, attachments(unattached), options)
+	return removeUnattached(ctx, r.of(), attachments(unattached), options)
 }

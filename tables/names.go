@@ -31,7 +31,7 @@ type (
 	BulkOptions = entity.BulkOptions
 	// BulkVerb is what a bulk write does with each entity.
 	BulkVerb = entity.BulkVerb
-	// Report counts what a long job has done.
+	// Run is what the reports of all long jobs have.
 	Run = entity.Run
 	// Progress says how far a long job is.
 	Progress = entity.Progress

@@ -117,7 +117,7 @@ of the service stores, are printed and left out; then the exit code is 1.`,
 
 // backedUp prints the counts of a backup and, if it has ended early, how to continue it. left is the number
 // of rows that were printed, which are left out.
-func (p *program) backedUp(report backup.BackupReport, err error, resume bool, left int64) error {
+func (p *program) backedUp(report backup.Report, err error, resume bool, left int64) error {
 	fmt.Fprintf(p.stdout, "backed up: %v\n", report)
 	if err != nil && report.Resume != "" {
 		fmt.Fprintln(p.stderr, "to go on, repeat the command with --resume")

@@ -128,7 +128,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 	spread := assert.Must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
 	_ = spread
 	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.BulkReport{}, tables.Run{}, tables.Progress{}, patterns.VerifyReport{}, patterns.RepairReport{}, patterns.RebuildReport{}, patterns.RewriteReport{}, patterns.RemoveReport{}, patterns.DeleteOptions{}, patterns.DeleteReport{},
-		dataseries.SweepReport{}, backup.BackupReport{}, backup.CopyReport{}, backup.CompareReport{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
+		dataseries.SweepReport{}, backup.Report{}, backup.CopyReport{}, backup.CompareReport{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
 		patterns.JobOptions{}, patterns.Finding{}, patterns.Resource{}, assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
 		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, archive.File{}, archive.StoredFile{}, driver.Along{}, eventual.SendOptions{}, eventual.OutboxOptions{}, eventual.Inserts, eventual.EventsOptions{}, &eventual.Events[item]{}, eventual.OnCommit[item]("o", nil, nil), access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},

@@ -114,6 +114,9 @@ func (s *Source) Get(ctx context.Context, op string, key entity.Key) (_ any, err
 
 // GetMany reads values by key, and leaves out keys without a row.
 func (s *Source) GetMany(ctx context.Context, keys []entity.Key, concurrency int) iter.Seq2[any, error] {
+	if s.Err != nil {
+		return func(yield func(any, error) bool) { yield(nil, s.Err) }
+	}
 	get := func(ctx context.Context, i int) (any, error) { return s.Get(ctx, "GetMany", keys[i]) }
 	absent := func(err error) bool { return errors.Is(err, entity.ErrNotFound) }
 	return func(yield func(any, error) bool) {

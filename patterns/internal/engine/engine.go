@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/handle"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -131,11 +132,38 @@ func (r *Engine) refuseClearText() error {
 	return nil
 }
 
+// Usable returns an error for the engine of a nil Repository, which is nil.
+func (r *Engine) Usable(op string) error {
+	if r == nil {
+		return errs.Wiringf(op, "", "the repository is nil; make it with NewRepository, and look at its error")
+	}
+	return nil
+}
+
+// Entities returns the source of the entities. That of a nil Engine returns an error.
+func (r *Engine) Entities() *core.Source {
+	if err := r.Usable("Query"); err != nil {
+		return &core.Source{Err: err}
+	}
+	return &r.Primary
+}
+
+// OwnTable returns the repository's table, nil for a nil Engine.
+func (r *Engine) OwnTable() *core.Table {
+	if r == nil {
+		return nil
+	}
+	return r.Table
+}
+
 // State returns the state that an entity's Meta holds, nil for none.
 func (r *Engine) State(v any) *core.State { return core.StateOf(r.Codec.Meta(v)) }
 
 // Get reads one entity by its own row. Requests: 1.
 func (r *Engine) Get(ctx context.Context, op string, key entity.Key) (any, error) {
+	if err := r.Usable(op); err != nil {
+		return nil, err
+	}
 	return r.Primary.Get(ctx, op, key)
 }
 

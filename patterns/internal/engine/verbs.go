@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func (r *Engine) Upsert(ctx context.Context, v any) error {
 }
 
 func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) error {
-	return r.verb(ctx, op, r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
+	return r.verb(ctx, op, 0, func(ctx context.Context) (*Work, error) {
 		key, err := r.wholeKey(op, v)
 		if err != nil {
 			return nil, err
@@ -139,8 +140,12 @@ func (r *Engine) Overwriting(op string, key entity.Key, v, old any) *Work {
 
 // verb runs one operation: it calls prepare, which may read, and makes the change that prepare returns. After a
 // conflict it waits, with jitter, and does both again, up to the given number of attempts. Telemetry records
-// all attempts as one operation.
+// all attempts as one operation. attempts is 0 for Schema.MaxAttempts.
 func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func(context.Context) (*Work, error)) error {
+	if err := r.Usable(op); err != nil {
+		return err
+	}
+	attempts = cmp.Or(attempts, r.Schema.MaxAttempts)
 	inner, span := r.Table.Account().Telemetry().Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err := telemetry.ErrPanicked // until a callback of the program has returned
 	defer func() { span.End(err) }()
@@ -158,11 +163,11 @@ func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func
 
 // Update implements Repository.Update.
 func (r *Engine) Update(ctx context.Context, key entity.Key, change func(any) error) (any, error) {
-	if change == nil {
+	if change == nil && r != nil {
 		return nil, errs.Wiringf("Update", r.Table.Name(), "the change function is nil; give one")
 	}
 	var v any
-	err := r.verb(ctx, "Update", r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
+	err := r.verb(ctx, "Update", 0, func(ctx context.Context) (*Work, error) {
 		var err error
 		if v, err = r.Get(ctx, "Update", key); err != nil {
 			return nil, err
@@ -204,7 +209,7 @@ func (r *Engine) Deleting(ctx context.Context, op string, v any, fetched Fetched
 // DeleteUnconditional implements Repository.DeleteUnconditional.
 func (r *Engine) DeleteUnconditional(ctx context.Context, key entity.Key) error {
 	const op = "DeleteUnconditional"
-	return r.verb(ctx, op, r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
+	return r.verb(ctx, op, 0, func(ctx context.Context) (*Work, error) {
 		row, err := r.fetchOwn(ctx, op, key)
 		if err != nil {
 			return nil, err
@@ -360,6 +365,9 @@ func stateOf(meta *entity.Meta) *core.State { return core.StateOf(meta) }
 
 // Check implements Repository.Check.
 func (r *Engine) Check(ctx context.Context, v any) error {
+	if err := r.Usable("Check"); err != nil {
+		return err
+	}
 	w, err := r.Inserting("Check", v)
 	if err != nil {
 		return err

@@ -147,6 +147,9 @@ type job struct {
 
 // newJob returns a run with checked options; nil is the same as the zero value.
 func newJob(r *engine.Engine, op string, o *Options) (*job, error) {
+	if err := r.Usable(op); err != nil {
+		return nil, err
+	}
 	j := &job{r: r, op: op, options: *cmp.Or(o, &Options{}), id: tablerow.NewWriteID(), began: time.Now()}
 	if err := j.options.check(op, r.Patterns); err != nil {
 		return nil, errs.Wiringf(op, r.Table.Name(), "%w", err)
