@@ -330,6 +330,6 @@ func (q *queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport)
 	default:
 		report.Failed++
 		report.LastFailure = fmt.Errorf("blob %s: %w", c.blob, failure("SweepClaims", q.claimsName, err))
-		q.signals().SweepFailed(ctx, q.claimsName, err)
+		q.signals().BlobLeft(ctx, q.claimsName, err)
 	}
 }

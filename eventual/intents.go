@@ -126,8 +126,7 @@ func (r *runner) Register(repository string, reconcile func(context.Context, int
 // effects. Then it closes the intent, in the background if it can: it deletes the message or, if workers have effects left to apply, makes it
 // visible. Requests: 2, and those of the change.
 //
-// If the change was certainly not committed, apply removes what it may have prepared, such as a blob. If the outcome is unknown, the message stays
-// hidden until its visibility timeout is over: by then all requests of the change have arrived.
+// If the outcome is unknown, the message stays hidden until its visibility timeout is over: by then all requests of the change have arrived.
 func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
 	h, err := r.putIntent(ctx, intent)
 	if err != nil {
@@ -156,13 +155,12 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 			deferred = r.open.start(&intent, func() { r.closeBehind(h, &intent, rest) })
 		}
 		if !deferred {
-			r.closeNow(h.work, h, &intent, true, rest, failure)
+			r.closeNow(h.work, h, &intent, rest, failure)
 		}
 	case lease.Lost(h.work, nil) && ctx.Err() == nil:
 		return fmt.Errorf("%w: %w", context.Cause(h.work), err) // the caller has not cancelled ctx
 	case !errors.Is(err, tables.ErrUnknownOutcome) && h.work.Err() == nil:
-		rest, failure := apply(h.work)
-		r.closeNow(h.work, h, &intent, false, rest, failure)
+		r.closeNow(h.work, h, &intent, intents.Rest{}, nil)
 	}
 	return err
 }
@@ -181,19 +179,19 @@ func (q *queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Res
 	defer time.AfterFunc(h.visibility, func() { h.lease.End(ErrLeaseLost) }).Stop()
 	defer func() {
 		if p := recover(); p != nil { // no caller could recover it, so it would end the program
-			q.logEffect(h.own, intent, true, fmt.Errorf("a pattern has panicked: %T", p))
+			q.logEffect(h.own, intent, fmt.Errorf("a pattern has panicked: %T", p))
 		}
 	}()
-	q.closeNow(h.own, h, intent, true, rest, nil)
+	q.closeNow(h.own, h, intent, rest, nil)
 }
 
 // closeNow closes an intent. If failure is set, or rest.Close fails, it leaves the intent to the workers.
-func (q *queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent, committed bool, rest intents.Rest, failure error) {
+func (q *queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent, rest intents.Rest, failure error) {
 	if failure == nil && rest.Close != nil {
 		failure = rest.Close(ctx)
 	}
 	if failure != nil {
-		q.logEffect(ctx, intent, committed, failure)
+		q.logEffect(ctx, intent, failure)
 	}
 	if failure != nil || rest.Workers {
 		if err := h.release(0, ""); err != nil {
@@ -374,20 +372,14 @@ func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
 // A committed change returns nil even if an effect outside of the partition failed: a worker applies it. Until the intent is poisoned, only the
 // account's log shows the failure.
 
-// logEffect logs an effect that the writer could not apply or, if committed is false, preparations that it could not remove.
-func (q *queue) logEffect(ctx context.Context, intent *intents.Intent, committed bool, err error) {
-	line := telemetry.LineEffectFailed
-	if !committed {
-		line = telemetry.LineEffectNotUndone
-	}
+// logEffect logs an effect that the writer could not apply.
+func (q *queue) logEffect(ctx context.Context, intent *intents.Intent, err error) {
 	about := aboutIntent(q, intent)
 	if e, ok := errors.AsType[*tables.Error](err); ok {
 		about = append(about, slog.String("pattern", e.Pattern), slog.String("table", tableIn(e)))
 	}
-	if committed {
-		q.signals().EffectFailed(ctx, intent.Repository(), err)
-	}
-	q.signals().Log(ctx, line, q.name, append(about, q.signals().Error(err), slog.String("action", actionFor(err)))...)
+	q.signals().EffectFailed(ctx, intent.Repository(), err)
+	q.signals().Log(ctx, telemetry.LineEffectFailed, q.name, append(about, q.signals().Error(err), slog.String("action", actionFor(err)))...)
 }
 
 func (q *queue) signals() *telemetry.Telemetry {

@@ -130,7 +130,7 @@ func (o *Outbox[T]) reconcile(ctx context.Context, host driver.Host, all []*driv
 
 // reconcileOne calls the handler for an entity, unless its change is known not to be committed.
 func (o *Outbox[T]) reconcileOne(ctx context.Context, host driver.Host, r *driver.Reconciliation) error {
-	if r.NotCommitted || r.Entity != nil && host.MetaOf(r.Entity).WriteID() == r.Keys[0] {
+	if r.Entity != nil && host.MetaOf(r.Entity).WriteID() == r.Keys[0] {
 		return nil
 	}
 	c := Commit[T]{ID: rows.Hash(o.name, r.ChangeID, r.Key.Partition, r.Key.Row), Key: r.Key}

@@ -175,13 +175,13 @@ func reachesOut[T any](repo *patterns.Repository[T]) bool {
 }
 
 // staysWithin refuses patterns that store outside of the table, since Drop would not remove that. It cannot know
-// where a pattern with OutsideKeys writes, and refuses every such pattern.
+// where a pattern with OutsideKeys or a transform of StageSpill writes, and refuses every such pattern.
 func staysWithin[T any](repo *patterns.Repository[T]) error {
 	for _, p := range patterns.HostOf(repo).Patterns() {
 		if p.Outside != nil && p.Outside.Table != nil && !p.Outside.Table.Same(repo.Table()) {
 			return fmt.Errorf("pattern %q stores copies in another table, which Drop would not remove; let Schema.Open use patterns that store in the period's table only", p.Name)
 		}
-		if p.Effect.OutsideKeys != nil {
+		if p.Effect.OutsideKeys != nil || p.Transform != nil && p.Transform.Stage == driver.StageSpill {
 			return fmt.Errorf("pattern %q may store outside of the period's table, which Drop would not remove; let Schema.Open use patterns that store in that table only", p.Name)
 		}
 	}

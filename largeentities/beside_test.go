@@ -82,7 +82,7 @@ func besideAt(t *testing.T, i int, run, change func(context.Context, *process) e
 	if err := run(ctx, assert.Must[*process](t)(w.start(faulty))); err != nil {
 		t.Fatalf("change after request %d: %v", i, err)
 	}
-	ok(t, w.drain(ctx, s), maintenance["Verify"](ctx, p))
+	ok(t, w.sweep(ctx, s), maintenance["Verify"](ctx, p))
 	if _, err := w.check(ctx, s); err != nil {
 		t.Fatalf("change after request %d: %v", i, err)
 	}

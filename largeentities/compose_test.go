@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -87,6 +88,14 @@ func TestRepairOfCopies(t *testing.T) {
 	}
 }
 
+// queueOf creates a queue for movers.
+func queueOf(t *testing.T, s *storagetest.Service, p *process) *eventual.Queue {
+	t.Helper()
+	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(p.account, s.QueueName(t), nil))
+	ok(t, queue.Create(t.Context()))
+	return queue
+}
+
 // TestMover: an entity that moves to another table takes its values along, into blobs of their own.
 func TestMover(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
@@ -95,9 +104,10 @@ func TestMover(t *testing.T) {
 	e := with(1)
 	e.Photo, e.Video = large("a"), largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, a.repo.Insert(ctx, e))
-	mover := assert.Must[*archive.Mover[employee]](t)(archive.New(a.queue, "archive", a.repo, archive.ToRepository(b.repo, nil), nil))
+	queue := queueOf(t, s, a)
+	mover := assert.Must[*archive.Mover[employee]](t)(archive.New(queue, "archive", a.repo, archive.ToRepository(b.repo, nil), nil))
 	ok(t, mover.Move(ctx, e))
-	ok(t, drainNow(ctx, a))
+	ok(t, harness.DrainNow(ctx, queue))
 	if found := assert.Must[map[tables.Key]string](t)(to.check(ctx, s)); found[at(1)] != "first photo=a74 cv= video=v74" {
 		t.Error(found)
 	}
@@ -111,8 +121,9 @@ func TestArchiveOfStreams(t *testing.T) {
 	s := storagetest.Open(t)
 	w := (&world{}).open(t, s)
 	p := assert.Must[*process](t)(w.start(s))
+	queue := queueOf(t, s, p)
 	to := archive.ToContainer(p.blobs, func(e *employee) string { return keyOf(e).Row })
-	if _, err := archive.New(p.queue, "archive", p.repo, to, nil); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Video") {
+	if _, err := archive.New(queue, "archive", p.repo, to, nil); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Video") {
 		t.Errorf("%v", err)
 	}
 	type badge struct {
@@ -121,9 +132,9 @@ func TestArchiveOfStreams(t *testing.T) {
 		Photo []byte
 	}
 	photo := largeentities.NewProperty[badge]("Photo", p.blobs, nil)
-	badges := assert.Must[*patterns.Repository[badge]](t)(patterns.NewRepository(harness.In(p.account.Table(w.copies), p.queue), patterns.Schema[badge]{
+	badges := assert.Must[*patterns.Repository[badge]](t)(patterns.NewRepository(p.account.Table(w.copies), patterns.Schema[badge]{
 		Key: func(b *badge) tables.Key { return tables.Key{Row: b.ID} }}, photo))
-	_, err := archive.New(p.queue, "badges", badges, archive.ToContainer(p.blobs, func(b *badge) string { return b.ID }), nil)
+	_, err := archive.New(queue, "badges", badges, archive.ToContainer(p.blobs, func(b *badge) string { return b.ID }), nil)
 	ok(t, err) // whose values are in the archive in full
 }
 

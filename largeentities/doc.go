@@ -20,16 +20,15 @@
 // (Edm.String) it is an Edm.Binary. A value of at most Options.Threshold bytes is stored in the entity, as
 // without this package.
 //
-// The name of a blob consists of Options.Prefix (default: the names of table and property), a hash of the entity's key, and the
-// id of the change that wrote the blob. So a name is never reused, and a blob's content never changes. The metadata contain
+// The name of a blob consists of Options.Prefix (default: the names of table and property), a hash of the entity's key, and
+// a random text. So a name is never reused, and a blob's content never changes. The metadata contain
 // the entity's key (tpkey) and the account and table (tphome), in base64, so that Sweep can find the entity. All copies of an
 // entity contain the same pointer.
 //
 // # Guarantee
 //
 // An entity never points to a missing or incomplete blob: the blob is stored before the transaction that writes the pointer, and
-// deleted after the transaction that removes it. The order of a change is: intent, which names the old and the new blob; new
-// blob; transaction; copies in other partitions; deletion of the old blob; deletion of the message. A read returns the bytes that
+// deleted, in the background, after the transaction that removes it. There is no queue and no worker. A read returns the bytes that
 // were written, or an error: each read of a whole value checks length and SHA-256, and returns the last bytes only if they are
 // right. A read of a range checks only that the blob is the one to which the pointer refers, because no hash of a range is stored.
 //
@@ -45,28 +44,27 @@
 //
 // # Crashes
 //
-// A crash leaves at most unreferenced blobs, one for each value of the change, and a message that names them.
-// A worker of the queue deletes each blob that the message names and to which the entity does not point. If
-// the message is lost or on the poison queue, Sweep finds the blob. The service discards the uncommitted
-// blocks of an interrupted upload after a week; no reader sees them.
+// A crash leaves at most unreferenced blobs, one for each value of the change; so does a transaction with an unknown outcome. Sweep deletes
+// them: run it from time to time, such as once a day. The service discards the uncommitted blocks of an interrupted upload after a week; no
+// reader sees them.
 //
 // The library sends the transaction within Options.Deadline after the blob was stored, or not at all; then the change returns
-// eventual.ErrLeaseLost. While another value of the same entity is still being uploaded, the library renews the blob's date with
-// one request in each half of the Deadline. An upload may take any time; meanwhile the message stays hidden.
+// tables.ErrUnavailable. While another value of the same entity is still being uploaded, the library renews the blob's date with
+// one request in each half of the Deadline. An upload may take any time. A transaction that inserts an entity with a blob is sent once.
 //
 // # Requests
 //
-//	Insert, or a change of the value   1 blob, 1 transaction, 2 of the queue, 1 to read again
+//	Insert, or a change of the value   1 blob, 1 transaction
 //	  of more than a block             1 for each Options.BlockSize, and 1 for the blob
 //	  that was in a blob before        1 more, to delete that blob; 2 for a Stream, which nothing has read before
+//	  that is refused                  2 more, to read the entity and delete the new blob
 //	  in a Merge, Update, Upsert       what the verb reads, and 1 for each []byte and string in a blob
-//	the same with Async                1 less to read again; a worker deletes the old blob
-//	Delete                             1 transaction, 2 of the queue, 1 for each blob (2 for a Stream's), 1 to read again
+//	Delete                             1 transaction, 1 for each blob (2 for a Stream's)
 //	a change of other properties       as without the pattern
 //	Get                                1, and 1 for each []byte and string in a blob; none for a Stream
 //	Stream.Open, OpenRange, Download   1; Download with Concurrency 1 for each Options.BlockSize
 //	Discard                            1, 1 for each []byte and string in a blob (2 if the blob is lost); a Replace if one was lost
-//	a worker, or a Discard, that deletes a blob   1 more, for the blob's metadata
+//	a Discard that deletes a blob      1 more, for the blob's metadata
 //	SignedURL                          2; with a token credential 3
 //	Sweep                              1 for each 5,000 blobs, 1 for each entity with an old blob (2 if the entity does not exist), 1 for each blob deleted
 //

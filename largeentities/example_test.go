@@ -30,11 +30,11 @@ func keyOfEmployee(department string, id int) tables.Key {
 	return tables.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
-// open makes the repository, and creates the table, container and queue that it needs.
-func open(ctx context.Context, account *tables.Account) (*patterns.Repository[Employee], *largeentities.Property[Employee], error) {
+// open makes the repository, and creates the table and container that it needs.
+func open(ctx context.Context, account *tables.Account) (*patterns.Repository[Employee], error) {
 	store, err := patterns.NewStore(account, "large", nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	photos := blobstorage.Open(store, "employee-files")
 	photo := largeentities.NewProperty[Employee]("Photo", photos, &largeentities.Options{ContentType: "image/jpeg"})
@@ -44,15 +44,15 @@ func open(ctx context.Context, account *tables.Account) (*patterns.Repository[Em
 		Rows: compoundkey.Starting("empid"),
 	}, photo, video)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return employees, photo, store.Create(ctx)
+	return employees, store.Create(ctx)
 }
 
 // A photo and a video are written with their employee, and read.
 func Example() {
 	ctx := context.Background()
-	employees, photo, err := open(ctx, simulatedAccount())
+	employees, err := open(ctx, simulatedAccount())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -83,15 +83,9 @@ func Example() {
 	if err := employees.Delete(ctx, e); err != nil {
 		log.Fatal(err)
 	}
-	report, err := photo.Sweep(ctx, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(report.Listed, "photos are left")
 	// Output:
 	// 40000 bytes of photo; video/mp4 in a blob: true
 	// "Package"
-	// 0 photos are left
 }
 
 // simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -53,27 +53,25 @@ const threshold = 64
 // large is a value that goes to a blob, another one for each letter.
 func large(letter string) []byte { return []byte(strings.Repeat(letter, threshold+len(letter)*10)) }
 
-const (
-	visibility = 10 * time.Second
-	grace      = time.Hour
-)
+const grace = time.Hour
 
 // world is where the tests' processes work.
 type world struct {
-	async, inIndex, outIndex bool
-	oldBuild                 bool // it does not know outIndex
-	options                  largeentities.Options
-	attempts                 int
+	inIndex, outIndex bool
+	oldBuild          bool // it does not know outIndex
+	options           largeentities.Options
+	attempts          int
+	logger            *slog.Logger
 
-	table, copies, queue, container string
+	table, copies, container string
 }
 
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
-	w.table, w.copies, w.queue, w.container = s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
+	w.table, w.copies, w.container = s.TableName(t), s.TableName(t), s.ContainerName(t)
 	p := assert.Must[*process](t)(w.start(s))
 	_, err := p.blobs.Create(t.Context(), nil)
-	for _, err := range []error{err, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.copies).Create(t.Context()), p.queue.Create(t.Context())} {
+	for _, err := range []error{err, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.copies).Create(t.Context())} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +83,6 @@ func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 type process struct {
 	account          *tables.Account
 	repo             *patterns.Repository[employee]
-	queue            *eventual.Queue
 	blobs            *container.Client
 	photo, cv, video *largeentities.Property[employee]
 	byNote           *intrapartition.Unique[employee, compoundkey.Part]
@@ -97,15 +94,11 @@ func (p *process) properties() []*largeentities.Property[employee] {
 }
 
 func (w *world) start(s *storagetest.Service) (*process, error) {
-	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: w.logger})
 	if err != nil {
 		return nil, err
 	}
-	queue, err := eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility})
-	if err != nil {
-		return nil, err
-	}
-	p := &process{account: account, queue: queue, blobs: blobstorage.Container(account, w.container)}
+	p := &process{account: account, blobs: blobstorage.Container(account, w.container)}
 	options := w.options
 	if options.Threshold == 0 {
 		options.Threshold = threshold
@@ -123,43 +116,33 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if w.outIndex {
 		p.byEmail = interpartition.NewUnique("email", func(e *employee) string { return e.Email },
 			&interpartition.Options[employee]{ByPartition: true, Table: account.Table(w.copies)})
-	}
-	all := harness.AsyncIf(w.async, attached...)
-	if w.outIndex {
-		all = append(all, p.byEmail)
+		attached = append(attached, p.byEmail)
 	}
 	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts, OtherBuilds: w.oldBuild}
-	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, all...)
+	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, attached...)
 	return p, err
 }
 
-// drain lets every message appear and workers handle them, until none is left.
-func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
-	p, err := w.start(s)
-	if err != nil {
-		return err
-	}
-	for range 10 {
-		s.Wait(visibility + time.Second)
-		if err := drainNow(ctx, p); err != nil {
-			return err
-		}
-		n, err := p.queue.Length(ctx)
-		if err != nil || n == 0 {
-			return err
-		}
-	}
-	return errors.New("the queue does not get empty")
+// sweep sweeps all properties when every blob is old enough.
+func (w *world) sweep(ctx context.Context, s *storagetest.Service) error {
+	_, err := w.sweepAll(ctx, s)
+	return err
 }
 
-// drainNow handles what is visible now.
-func drainNow(ctx context.Context, p *process) error {
-	worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: func(int) time.Duration { return time.Second }})
+func (w *world) sweepAll(ctx context.Context, s *storagetest.Service) (all largeentities.SweepReport, err error) {
+	p, err := w.start(s)
 	if err != nil {
-		return err
+		return all, err
 	}
-	_, err = worker.Drain(ctx)
-	return err
+	s.Wait(2 * grace)
+	for i, x := range p.properties() {
+		r, err := x.Sweep(ctx, nil)
+		if err != nil || r.Failed > 0 {
+			return all, fmt.Errorf("the sweep of property %d found %+v, %w", i, r, err)
+		}
+		all.Listed, all.Referenced, all.Deleted = all.Listed+r.Listed, all.Referenced+r.Referenced, all.Deleted+r.Deleted
+	}
+	return all, nil
 }
 
 // pointersIn returns the blobs that the rows of a table point at, with the hash that they must have.

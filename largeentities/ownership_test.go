@@ -3,124 +3,31 @@ package largeentities_test
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// forge puts an intent on the queue that names outside keys of the attacker's choice, as somebody with the right to add messages can.
-func (p *process) forge(t testing.TB, repository string, entity tables.Key, outside map[string][]string) {
-	t.Helper()
-	body := map[string]any{"id": "FORGED", "repository": repository, "partition": entity.Partition, "row": entity.Row, "outside": outside}
-	text := assert.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
-	_, err := eventual.QueueService(p.account).NewQueueClient(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)
-	ok(t, err)
-}
-
-// putRaw stores a blob that the library did not write.
-func (p *process) putRaw(t testing.TB, name string, content []byte, meta map[string]*string) {
-	t.Helper()
-	_, err := p.blobs.NewBlockBlobClient(name).Upload(t.Context(), streaming.NopCloser(bytes.NewReader(content)), &blockblob.UploadOptions{Metadata: meta})
-	ok(t, err)
-}
-
 // withAll is an employee whose three values are in blobs.
 func withAll(id int) *employee {
 	e := with(id)
 	e.Photo, e.CV, e.Video = large("a"), string(large("b")), largeentities.NewStreamBytes(large("c"), nil)
 	return e
-}
-
-// TestForgedIntentDeletesNothing: a worker deletes only blobs that belong to the entity that the message names and that the
-// entity does not point at, whatever names the message holds.
-func TestForgedIntentDeletesNothing(t *testing.T) {
-	ctx, s := context.Background(), storagetest.Open(t)
-	w := (&world{}).open(t, s)
-	p := assert.Must[*process](t)(w.start(s))
-	victim, own := withAll(1), withAll(2)
-	ok(t, p.repo.Insert(ctx, victim), p.repo.Insert(ctx, own))
-	p.putRaw(t, "backup/2026", []byte("a backup"), nil)
-	var ownPrefix string
-	for name := range assert.Must[map[string]string](t)(pointersIn(ctx, p.account.Table(w.table))) {
-		if strings.HasPrefix(name, w.table+"/Photo/"+ownerHash(t, p, own)+"/") {
-			ownPrefix = name[:strings.LastIndex(name, "/")+1]
-		}
-	}
-	if ownPrefix == "" {
-		t.Fatal("the entity's own prefix was not found")
-	}
-	p.putRaw(t, ownPrefix+"FOREIGN", []byte("put here by another program"), nil)
-	p.putRaw(t, ownPrefix+"OTHERS", []byte("another entity's by its metadata"), metaOf(t, p, victim))
-	all := assert.Must[map[string]string](t)(w.blobsIn(ctx, p))
-	for _, name := range append(slices.Sorted(maps.Keys(all)), ownPrefix+"../../../backup/2026", "", "/", ownPrefix, ownPrefix+".") {
-		p.forge(t, w.table, at(2), map[string][]string{"Photo": {name}})
-		p.forge(t, w.table, at(99), map[string][]string{"Photo": {name}})
-	}
-	ok(t, harness.PoisonAll(ctx, s, p.queue))
-	if left := assert.Must[map[string]string](t)(w.blobsIn(ctx, p)); !maps.Equal(left, all) {
-		t.Errorf("forged intents changed the container; before:\n%safter:\n%s", lines(all), lines(left))
-	}
-	poison := assert.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
-	if len(poison) == 0 {
-		t.Error("no forged intent is on the poison queue")
-	}
-	for _, m := range poison {
-		if !strings.Contains(m.Reason, "blob") || !strings.Contains(m.Reason, "belong") {
-			t.Errorf("the reason does not say whose blob was named: %s", m.Reason)
-		}
-	}
-}
-
-// ownerHash returns the part of a blob's name that stands for the entity.
-func ownerHash(t testing.TB, p *process, e *employee) string {
-	t.Helper()
-	for name := range assert.Must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
-		props, err := p.blobs.NewBlobClient(name).GetProperties(t.Context(), nil)
-		ok(t, err)
-		for key, value := range props.Metadata {
-			if strings.EqualFold(key, "tpkey") && *value == base64.RawURLEncoding.EncodeToString([]byte(e.Department+"\t"+keyOf(e).Row)) {
-				return strings.Split(name, "/")[2]
-			}
-		}
-	}
-	t.Fatal("the entity has no blob")
-	return ""
-}
-
-// metaOf returns the metadata of one of the entity's blobs.
-func metaOf(t testing.TB, p *process, e *employee) map[string]*string {
-	t.Helper()
-	hash := ownerHash(t, p, e)
-	for name := range assert.Must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
-		if strings.Split(name, "/")[2] == hash {
-			props, err := p.blobs.NewBlobClient(name).GetProperties(t.Context(), nil)
-			ok(t, err)
-			return props.Metadata
-		}
-	}
-	t.Fatal("the entity has no blob")
-	return nil
 }
 
 // TestForgedPointer: a row that points at a blob of another entity, as somebody with write access to one partition can
@@ -194,7 +101,6 @@ func TestForgedPointer(t *testing.T) {
 			repaired := assert.Must[*employee](t)(p.repo.Get(ctx, at(2)))
 			repaired.Photo = large("n")
 			ok(t, p.repo.Replace(ctx, repaired), p.repo.Delete(ctx, repaired))
-			ok(t, w.drain(ctx, s))
 			left := assert.Must[map[string]string](t)(w.blobsIn(ctx, p))
 			for blob := range victims {
 				if _, there := left[blob]; !there {
@@ -242,7 +148,6 @@ func TestSharedPrefix(t *testing.T) {
 	repaired := assert.Must[*employee](t)(q.repo.Get(ctx, at(1)))
 	repaired.Video = largeentities.NewStreamBytes(large("n"), nil)
 	ok(t, q.repo.Replace(ctx, repaired))
-	_ = other.drain(ctx, s) // the message about the other table's video cannot be handled
 	left := assert.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	if video, err := readAll(ctx, left.Video); err != nil || !bytes.Equal(left.Photo, large("p")) || !bytes.Equal(video, large("p")) {
 		t.Errorf("the other table's values have changed: %v", err)
@@ -280,36 +185,24 @@ func rawOf(e *tables.Entity) map[string]any {
 	return raw
 }
 
-// TestBlobThatIsNoLongerOurs: a blob that has lost its metadata is not deleted with its entity. The intent of the delete is carried out
-// all the same, so that the handler of the outbox is called, and a line of the log names what was kept.
+// TestBlobThatIsNoLongerOurs: a blob that has lost its metadata is not deleted with its entity. A line of the log names what was kept.
 func TestBlobThatIsNoLongerOurs(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
 	var lines bytes.Buffer
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
 		&tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
-	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}))
 	blobs := blobstorage.Container(account, w.container)
-	deleted := 0
-	outbox := eventual.OnCommit("published", func(_ context.Context, c eventual.Commit[employee]) error {
-		if c.Entity == nil {
-			deleted++
-		}
-		return nil
-	}, &eventual.OutboxOptions{Deletes: true})
-	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), queue),
+	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table),
 		patterns.Schema[employee]{Name: "Employees", Key: keyOf, Rows: compoundkey.Starting("empid")},
-		largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, blobs, &largeentities.Options{Threshold: threshold}), outbox))
+		largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, blobs, &largeentities.Options{Threshold: threshold})))
 	e := with(1)
 	e.Video = largeentities.NewStreamBytes(large("v"), nil)
-	ok(t, repo.Insert(ctx, e), harness.DrainNow(ctx, queue))
+	ok(t, repo.Insert(ctx, e))
 	page := assert.Must[container.ListBlobsFlatResponse](t)(blobs.NewListBlobsFlatPager(nil).NextPage(ctx))
 	name := *page.Segment.BlobItems[0].Name
 	_, err := blobs.NewBlobClient(name).SetMetadata(ctx, nil, nil)
-	ok(t, err, repo.Delete(ctx, e), harness.DrainNow(ctx, queue))
-	if poison := assert.Must[[]eventual.PoisonMessage](t)(queue.Poison().Peek(ctx, 32)); len(poison) != 0 || deleted != 1 {
-		t.Errorf("%d calls of the handler, poison %v", deleted, poison)
-	}
+	ok(t, err, repo.Delete(ctx, e))
 	if _, err := blobs.NewBlobClient(name).GetProperties(ctx, nil); err != nil {
 		t.Errorf("the blob: %v", err)
 	}

@@ -57,7 +57,7 @@ func putOwned(b *testing.B, c *container.Client, owned *blobs, key tables.Key, s
 }
 
 // BenchmarkOwnership measures what the checks of blob ownership cost beside the same requests without them: a read of a value of
-// 64 KiB, and a worker's delete of a blob that a message names. They take turns.
+// 64 KiB, and the delete of a Stream's blob. They take turns.
 func BenchmarkOwnership(b *testing.B) {
 	const size, turns = 64 << 10, 200
 	s := storagetest.Open(b)

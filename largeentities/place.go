@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
-	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -27,7 +27,7 @@ const (
 	newBlob
 )
 
-// placement says how a change stores the value. An intent, a preflight and the change itself each compute it, and must get the same result.
+// placement says how a change stores the value.
 type placement struct {
 	where
 	value   tables.Value // for inEntity the stored value; for newBlob the plain value, null for a Stream
@@ -173,14 +173,11 @@ func (x *spill) old(change *driver.Change) *pointer {
 }
 
 func (x *spill) newPlacement(change *driver.Change, length int64, kind string) placement {
-	return placement{where: newBlob, pointer: &pointer{of: change.Key, name: entityPrefix(x.blobs.prefix, change.Key) + change.ID, length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
+	return placement{where: newBlob, pointer: &pointer{of: change.Key, name: entityPrefix(x.blobs.prefix, change.Key) + rand.Text(), length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
 }
 
 // upload stores a value in its blob. From then on, the deadline for the change's transaction runs.
 func (x *spill) upload(ctx context.Context, change *driver.Change, l placement) (*pointer, error) {
-	if lease.From(ctx) == nil {
-		return nil, errs.Wiringf("Store", "", "property %s: the change has no intent on a queue, whose lease would limit its time; open the table with Store.Table", x.name)
-	}
 	r, err := l.open(ctx)
 	if err != nil {
 		return nil, err
@@ -197,42 +194,11 @@ func (x *spill) upload(ctx context.Context, change *driver.Change, l placement) 
 		return nil, err
 	}
 	seal(&s.pointer)
-	x.pendingBlobs.admit(ctx, x.blobs, s, l.value)
+	admit(ctx, x.blobs, s)
 	if l.stream != nil {
 		l.stream.c = &content{src: l.stream.c.src, ptr: &s.pointer, home: x.blobs}
 	}
 	return &s.pointer, nil
-}
-
-// outsideKeys names the blob that the change replaces and the blob that it creates.
-func (x *spill) outsideKeys(ctx context.Context, change *driver.Change) ([]string, error) {
-	old := x.old(change)
-	if change.Kind == driver.ChangeDelete {
-		if old == nil {
-			return nil, nil
-		}
-		return []string{old.name}, nil
-	}
-	if !change.Writes(x.name) {
-		return nil, nil
-	}
-	p, err := x.codec.Encode(change.Entity)
-	if err != nil {
-		return nil, err
-	}
-	l, err := x.place(ctx, change, p.Get(x.name))
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	if l.where == newBlob {
-		names = append(names, l.pointer.name)
-	}
-	// A merge that does not contain the property keeps the stored value.
-	if old != nil && l.where != keptBlob && (l.where != nowhere || change.Kind != driver.ChangeMerge) {
-		names = append(names, old.name)
-	}
-	return names, nil
 }
 
 // prior returns the stored pointer and, for a sealed []byte or string, the hash of its content, which keep compares.
@@ -257,34 +223,45 @@ func (x *spill) prior(entity any, p tables.Properties) ([]string, error) {
 	return memory, nil
 }
 
-// reconcile deletes each blob that the intent names and at which the entity does not point. Since no name is used
-// twice, no later change points at it. For a name that no blob of the entity can have, reconcile returns an error, so
-// the message ends on the poison queue. Requests: 1 for each blob to delete; 2 in a worker, for a Stream, and in
-// Discard, since no response has shown that the blob is the entity's.
-func (x *spill) reconcile(ctx context.Context, r *driver.Reconciliation) error {
-	const op = "Reconcile"
-	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))
-	if err != nil {
-		return err
+// after returns the removal of the blob that no row names after the change: the old one, or the new one if the transaction was not
+// committed. Since no name is used twice, no later change names it. Requests: 1 to delete it; 1 more for a Stream and in Discard, since no
+// response has shown that the blob is the entity's; 1 more to read the entity if the transaction was not committed, since a gateway may have
+// sent it twice.
+func (x *spill) after(ctx context.Context, change *driver.Change, committed bool) func(context.Context) {
+	if change.Kind != driver.ChangeDelete && !change.Writes(x.name) { // such a merge keeps the stored value
+		return nil
 	}
-	for _, name := range r.Keys {
-		if ptr != nil && ptr.name == name {
-			x.pendingBlobs.lift(name)
-			continue
-		}
-		if !r.Owns(ctx, name) {
-			return errs.Invalidf(op, "the message does not name blob %q, so it cannot be deleted for this message; check who can put messages on the queue", name)
-		}
-		err := x.blobs.checkOwn(op, r.Key, name)
-		switch {
-		case err == nil && (r.Received || x.form == streamForm || discards(ctx)):
-			err = x.blobs.removeUnread(ctx, op, r.Key, name)
-		case err == nil:
-			err = x.blobs.remove(ctx, op, name, "")
-		}
-		if err != nil {
-			return err
-		}
+	const op = "Store"
+	old := x.old(change)
+	now, _ := x.pointerIn(op, change.Key, change.Stored.Get(x.name))
+	switch {
+	case old != nil && now != nil && old.name == now.name:
+		return nil
+	case committed && old != nil:
+		unread := x.form == streamForm || discards(ctx)
+		return x.removal(old.name, func(ctx context.Context) error {
+			if unread {
+				return x.blobs.removeUnread(ctx, op, change.Key, old.name)
+			}
+			return x.blobs.remove(ctx, op, old.name, "")
+		})
+	case !committed && now != nil:
+		return x.removal(now.name, func(ctx context.Context) error {
+			ptr, _, err := x.probeRow(ctx, change.Key)
+			if err != nil || ptr != nil && ptr.name == now.name {
+				return err
+			}
+			return x.blobs.remove(ctx, op, now.name, "")
+		})
 	}
 	return nil
+}
+
+// removal reports a failure of remove: the blob stays until a Sweep.
+func (x *spill) removal(name string, remove func(context.Context) error) func(context.Context) {
+	return func(ctx context.Context) {
+		if err := remove(ctx); err != nil {
+			x.blobs.signals.BlobLeft(ctx, x.blobs.containerName(), fmt.Errorf("blob %s: %w", name, err))
+		}
+	}
 }

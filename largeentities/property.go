@@ -12,7 +12,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
@@ -32,8 +31,7 @@ type Property[T any] struct {
 
 // NewProperty makes the pattern for a property whose field is a []byte, a string, or of another type that is
 // stored as a string. name is the stored name of the property. container comes from blobstorage.Open or
-// blobstorage.Container and may be in another account; Store.Create creates it. The repository needs a table of a
-// patterns.Store.
+// blobstorage.Container and may be in another account; Store.Create creates it.
 func NewProperty[T any](name string, c *container.Client, options *Options) *Property[T] {
 	x := &Property[T]{name: name, container: c}
 	if options != nil {
@@ -52,9 +50,8 @@ func NewStream[T any](name string, field func(*T) *Stream, c *container.Client, 
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (p *Property[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
 	s, err := p.spillOf(host)
-	return driver.Implementation{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []driver.Container{blobstorage.Resource(p.container)}, Intents: eventual.IntentQueue(nil), Fits: s.fits,
-		Prior: s.prior, Effect: driver.Effect{OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile)},
-		Transform: &driver.Transform{Stage: driver.StageSpill, Store: s.store, Load: s.load, Streams: p.streams,
+	return driver.Implementation{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []driver.Container{blobstorage.Resource(p.container)}, Fits: s.fits, Prior: s.prior,
+		Transform: &driver.Transform{Stage: driver.StageSpill, Store: s.store, Load: s.load, After: s.after, Streams: p.streams,
 			Filterable: func(property string) bool { return property != p.name }},
 	}, err
 }
@@ -89,14 +86,13 @@ func (p *Property[T]) spill(op string) (*spill, error) {
 
 // spill is a Property attached to its repository.
 type spill struct {
-	host         driver.Host
-	name         string
-	field        func(any) *Stream // nil for a []byte or a string
-	blobs        *blobs
-	options      Options // with defaults filled in
-	codec        *core.Codec
-	form         form
-	pendingBlobs pendingBlobs
+	host    driver.Host
+	name    string
+	field   func(any) *Stream // nil for a []byte or a string
+	blobs   *blobs
+	options Options // with defaults filled in
+	codec   *core.Codec
+	form    form
 }
 
 // spillOf attaches the property to a repository. It returns an error if the property does not fit the repository.
@@ -198,6 +194,7 @@ func (x *spill) store(ctx context.Context, change *driver.Change, p tables.Prope
 		p.Set(x.name, x.form.pointer(l.pointer))
 	case newBlob:
 		ptr := l.pointer
+		change.StoresOutside(entityPrefix(x.blobs.prefix, change.Key))
 		if !change.DryRun {
 			if ptr, err = x.upload(ctx, change, l); err != nil {
 				return nil, err
@@ -269,9 +266,6 @@ func (x *spill) loaded(ctx context.Context, v tables.Value, ptr *pointer) (table
 		text, err := NewStreamBytes(data, nil).MarshalText()
 		return tables.String(string(text)), err
 	case ptr == nil:
-		return v, nil
-	}
-	if v, ok := x.pendingBlobs.recall(ctx, ptr.name); ok {
 		return v, nil
 	}
 	if ptr.length > x.options.MaxValue {

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	mathrand "math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -21,9 +21,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-const deadline = 20 * time.Second
+const (
+	deadline   = 20 * time.Second
+	visibility = 10 * time.Second
+)
 
-// scheduleWorld is the world of one schedule: writers, a reader, workers, a sweeper that sweeps all the time, and maintenance runs.
+// scheduleWorld is the world of one schedule: writers, a reader, a sweeper that sweeps all the time, and maintenance runs.
 type scheduleWorld struct {
 	world
 	log  *scheduleLog
@@ -35,7 +38,6 @@ type scheduleLog struct {
 	mu                                             sync.Mutex
 	applied, refused, unknown, deaths, reads, gone int
 	swept, young                                   int
-	handled, lost                                  int64
 }
 
 func (l *scheduleLog) add(f func(l *scheduleLog)) {
@@ -55,14 +57,13 @@ func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stag
 	rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 0))
 	r.open(t, s)
 	stage := explore.Stage{
-		Actors:  []explore.Actor{r.writer(0, rng.Uint64()), r.writer(1, rng.Uint64()), r.reader(rng.Uint64()), r.sweeper(), r.keeper(s, rng.Uint64())},
-		Workers: []explore.Actor{r.worker(rng.Uint64())},
+		Actors: []explore.Actor{r.writer(0, rng.Uint64()), r.writer(1, rng.Uint64()), r.reader(rng.Uint64()), r.sweeper(), r.keeper(s, rng.Uint64())},
 	}
 	stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
 		if err := errors.Join(errs...); err != nil {
 			return err
 		}
-		if err := r.drain(ctx, s); err != nil {
+		if err := r.sweep(ctx, s); err != nil {
 			return err
 		}
 		if _, err := r.check(ctx, s); err != nil {
@@ -94,9 +95,7 @@ func (r *scheduleWorld) writer(id int, seed uint64) explore.Actor {
 		rng := mathrand.New(mathrand.NewPCG(seed, 0))
 		for process, done := uint64(1), 0; done < 4; process++ {
 			faulty, faults := s.Faulty(r.injector(seed, process))
-			own := r.world
-			own.async = rng.IntN(3) == 0
-			p, err := own.start(faulty)
+			p, err := r.start(faulty)
 			if err != nil {
 				return err
 			}
@@ -209,34 +208,8 @@ func (r *scheduleWorld) sweeper() explore.Actor {
 	}
 }
 
-func (r *scheduleWorld) worker(seed uint64) explore.Actor {
-	return func(ctx context.Context, s *storagetest.Service) error {
-		for process := uint64(1); ctx.Err() == nil; process++ {
-			faulty, faults := s.Faulty(r.injector(seed, process))
-			p, err := r.start(faulty)
-			if err != nil {
-				return err
-			}
-			worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{Concurrency: 2, MaxDequeues: 1000,
-				MinPoll: time.Second, MaxPoll: 2 * time.Second, RetryDelay: func(int) time.Duration { return time.Second }})
-			if err != nil {
-				return err
-			}
-			alive, cancel := faults.Context(ctx)
-			for alive.Err() == nil {
-				_ = worker.Run(alive)
-			}
-			cancel()
-			r.log.add(func(l *scheduleLog) {
-				l.handled, l.lost = l.handled+worker.Stats().Handled, l.lost+worker.Stats().LeasesLost
-			})
-		}
-		return nil
-	}
-}
-
-// TestSchedule: writers, readers, workers and a sweeper in as many orders as there are seeds, with faults, deaths, and stalls that
-// are longer than messages are hidden and than a blob's deadline. No reader meets a pointer that leads nowhere, and in the end rows
+// TestSchedule: writers, readers and a sweeper in as many orders as there are seeds, with faults, deaths, and stalls that
+// are longer than a blob's deadline. No reader meets a pointer that leads nowhere, and in the end rows
 // and blobs agree.
 func TestSchedule(t *testing.T) {
 	log, kept, seeds := &scheduleLog{}, &harness.Log{}, 150
@@ -246,10 +219,10 @@ func TestSchedule(t *testing.T) {
 	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Steps: 20_000,
 		Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, 4 * time.Second, visibility + 2*time.Second, deadline + time.Second, 2*deadline + time.Second},
 		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
-			r := &scheduleWorld{world: world{attempts: 40, options: largeentities.Options{Deadline: deadline}}, log: log, kept: kept}
+			r := &scheduleWorld{world: world{attempts: 40, logger: slog.New(slog.DiscardHandler), options: largeentities.Options{Deadline: deadline}}, log: log, kept: kept}
 			return r.stage(t, s)
 		}})
-	t.Logf("%d applied, %d refused, %d unknown, %d deaths, %d reads, %d streams replaced, %d blobs swept, %d young; %d handled, %d leases lost", log.applied, log.refused, log.unknown, log.deaths, log.reads, log.gone, log.swept, log.young, log.handled, log.lost)
+	t.Logf("%d applied, %d refused, %d unknown, %d deaths, %d reads, %d streams replaced, %d blobs swept, %d young", log.applied, log.refused, log.unknown, log.deaths, log.reads, log.gone, log.swept, log.young)
 	t.Log(kept)
 	kept.MustHave(t, "runs of Verify", "runs of Repair", "runs of Rebuild")
 	for what, n := range map[string]int{"unknown outcomes": log.unknown, "deaths": log.deaths, "reads": log.reads, "swept blobs": log.swept, "young blobs": log.young} {

@@ -103,7 +103,7 @@ func TestLateTransaction(t *testing.T) {
 				return nil
 			}},
 			Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
-				if err := errors.Join(append(errs, w.drain(ctx, s))...); err != nil {
+				if err := errors.Join(append(errs, w.sweep(ctx, s))...); err != nil {
 					return err
 				}
 				found, err := w.check(ctx, s)

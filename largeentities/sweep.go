@@ -6,19 +6,19 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -44,24 +44,22 @@ type SweepReport struct {
 	Listed     int   // blobs of the property
 	Young      int   // younger than Grace or than 7/6 of their writer's Deadline, or changed while Sweep examined them
 	Referenced int   // an entity points at them
-	Held       int   // only a copy in another partition points at them, because the intent that updates the copy waits for a worker or is on the poison queue
 	Deleted    int   // blobs that Sweep has deleted or, with DryRun, would delete
 	Bytes      int64 // total size of the blobs that Deleted counts
-	Foreign    int   // stored by another program, for another table, or for a row of this table that is no entity of the repository; not deleted
-	Undated    int   // stored by an earlier version, without a Deadline; not deleted, because their writers may still be running
-	Failed     int   // their entity or one of its copies could not be read, or the service refused the delete, for example because of a lease; LastFailure is the last error
+	Foreign    int   // without a Deadline, or stored by another program, for another table, or for a row of this table that is no entity of the repository; not deleted
+	Failed     int   // their entity could not be read, or the service refused the delete, for example because of a lease; LastFailure is the last error
 	// LastFailure is the error of the blob that failed last.
 	LastFailure error
 	// Resume is the token for SweepOptions.Resume, which continues after the last finished page; "" if the sweep is complete.
 	Resume string
 }
 
-// Sweep deletes blobs of the property that no entity points at. Such blobs remain if the message of an intent
-// was deleted or purged, or is on the poison queue. Sweep is safe while programs write:
+// Sweep deletes blobs of the property that no entity points at: those of processes that died during a change, and of changes with an
+// unknown outcome. Run it from time to time, such as once a day. It is safe while programs write:
 //
 //   - A listing includes a blob after the request that completes the blob was served. Its writer sends the
-//     transaction that points at it within 5/6 of the writer's Deadline by the writer's clock, or never,
-//     because the Deadline bounds the writer's lease. The blob's metadata holds the Deadline.
+//     transaction that points at it within 5/6 of the writer's Deadline by the writer's clock, or never.
+//     The blob's metadata holds the Deadline.
 //   - Sweep examines a blob when it is older than Grace and than 7/6 of its Deadline by the service's clock, and then reads its
 //     entity. By then the transaction has arrived, or never will, if clocks run at the same speed to within a sixth and a request
 //     arrives within a sixth of the Deadline after it was sent.
@@ -69,15 +67,8 @@ type SweepReport struct {
 //     removed from the row never comes back.
 //   - Sweep deletes a blob only under the ETag that the listing returned.
 //
-// As long as the intent of a change waits for a worker, a copy of the entity in another partition may still
-// point at the blob. Sweep reads the copies under the entity's current keys. It does not find a copy under an
-// old key; a read through that copy then reads the entity's own row. So run Sweep when the queue and the
-// poison queue are empty, or make Grace longer than the time within which you empty them. If messages were
-// lost, first run Repository.Repair, which removes such copies.
-//
 // You can stop Sweep at any time and continue with Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose
-// blob is older than Grace (2 if the entity does not exist), 1 for each deleted blob; if the entity has copies in other
-// partitions, 1 more for each blob that the entity does not point at, and 1 for each of these copies.
+// blob is older than Grace (2 if the entity does not exist), 1 for each deleted blob; up to 8 at once.
 func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "Sweep"
 	var o SweepOptions
@@ -162,62 +153,73 @@ type candidate struct {
 	term   time.Duration // its writer's Deadline, 0 if not stored
 }
 
-// sweepPage examines a page of blobs; now is the time of its listing. An entity's blobs follow each other in the listing, so sweepPage
-// keeps what it has read of the last entity.
+// sweepsAtOnce is how many entities Sweep examines at the same time.
+const sweepsAtOnce = 8
+
+// sweepPage examines a page of blobs; now is the time of its listing. An entity's blobs follow each other in the listing, so the entity is
+// read once.
 func (x *spill) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
-	var last struct {
-		key          tables.Key
-		known        bool
-		ptr          *pointer
-		found, other bool
-		err          error
-	}
+	var entities [][]candidate
 	for _, item := range items {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		report.Listed++
 		c, ok := x.candidateOf(item)
-		switch {
-		case !ok:
+		switch last := len(entities) - 1; {
+		case !ok || c.term == 0:
 			report.Foreign++
-			continue
-		case c.term == 0:
-			report.Undated++
-			continue
 		case now.Sub(c.stored) < o.Grace || !lease.Expired(c.stored, now, c.term):
 			report.Young++
-			continue
-		}
-		if !last.known || last.key != c.key {
-			last.key, last.known = c.key, true
-			last.other = false
-			if last.ptr, last.found, last.err = x.probeRow(ctx, c.key); last.err == nil && !last.found {
-				last.other, last.err = x.ofOther(ctx, c.key)
-			}
-		}
-		err := last.err
-		if last.other {
-			report.Foreign++
-			continue
-		}
-		if err == nil && last.found && last.ptr != nil && last.ptr.name == c.name {
-			report.Referenced++
-			continue
-		}
-		if err == nil {
-			err = x.sweepOne(ctx, o, c, last.found, report)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			report.Failed++
-			report.LastFailure = fmt.Errorf("blob %s: %w", c.name, err)
-			x.blobs.signals.SweepFailed(ctx, x.blobs.containerName(), err)
+		case last >= 0 && entities[last][0].key == c.key:
+			entities[last] = append(entities[last], c)
+		default:
+			entities = append(entities, []candidate{c})
 		}
 	}
-	return nil
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(sweepsAtOnce)
+	for _, blobs := range entities {
+		group.Go(func() error {
+			found := x.sweepEntity(ctx, o, blobs)
+			mu.Lock()
+			defer mu.Unlock()
+			report.add(&found)
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// sweepEntity deletes those of an entity's blobs at which it does not point.
+func (x *spill) sweepEntity(ctx context.Context, o SweepOptions, blobs []candidate) (r SweepReport) {
+	foreign := false
+	ptr, found, err := x.probeRow(ctx, blobs[0].key)
+	if err == nil && !found {
+		foreign, err = x.ofOther(ctx, blobs[0].key)
+	}
+	for _, c := range blobs {
+		failure := err
+		switch {
+		case failure != nil:
+		case foreign:
+			r.Foreign++
+		case ptr != nil && ptr.name == c.name:
+			r.Referenced++
+		default:
+			failure = x.sweepOne(ctx, o, c, &r)
+		}
+		if failure != nil && ctx.Err() == nil {
+			r.Failed++
+			r.LastFailure = fmt.Errorf("blob %s: %w", c.name, failure)
+			x.blobs.signals.BlobLeft(ctx, x.blobs.containerName(), failure)
+		}
+	}
+	return r
+}
+
+// add adds what was found for one entity.
+func (r *SweepReport) add(other *SweepReport) {
+	r.Young, r.Referenced, r.Deleted, r.Bytes = r.Young+other.Young, r.Referenced+other.Referenced, r.Deleted+other.Deleted, r.Bytes+other.Bytes
+	r.Foreign, r.Failed, r.LastFailure = r.Foreign+other.Foreign, r.Failed+other.Failed, cmp.Or(other.LastFailure, r.LastFailure)
 }
 
 // ofOther reports whether the table has an entity under a key under which the repository finds none: then another
@@ -250,111 +252,52 @@ func (x *spill) candidateOf(item *container.BlobItem) (c candidate, ok bool) {
 	return c, true
 }
 
-// sweepOne deletes a blob at which neither its entity nor a copy of the entity points.
-func (x *spill) sweepOne(ctx context.Context, o SweepOptions, c candidate, found bool, report *SweepReport) error {
-	if found {
-		held, err := x.heldOutside(ctx, c)
-		if err != nil {
-			return err
-		}
-		if held {
-			report.Held++
-			return nil
-		}
-	}
+// sweepOne deletes a blob at which its entity does not point.
+func (x *spill) sweepOne(ctx context.Context, o SweepOptions, c candidate, r *SweepReport) error {
 	if !o.DryRun {
 		err := x.blobs.remove(ctx, "Sweep", c.name, c.etag)
 		if isReplaced(err) {
-			report.Young++ // the writer of the blob has renewed it
+			r.Young++ // the writer of the blob has renewed it
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
-	report.Deleted++
-	report.Bytes += c.bytes
+	r.Deleted++
+	r.Bytes += c.bytes
 	return nil
-}
-
-// heldOutside reports whether a copy of the entity in another partition points at the blob. It reads the entity, without its blobs, to
-// compute the keys of its copies. Requests: 1, and 1 for each copy.
-func (x *spill) heldOutside(ctx context.Context, c candidate) (bool, error) {
-	contributing := slices.DeleteFunc(x.host.Patterns(), func(p *driver.Implementation) bool { return p.Outside == nil })
-	if len(contributing) == 0 {
-		return false, nil
-	}
-	g := &pointerProbe{key: c.key, seen: map[string]tables.Value{}}
-	v, err := x.host.Get(context.WithValue(ctx, pointerProbeKey{}, g), c.key)
-	if errors.Is(err, tables.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	for _, p := range contributing {
-		copies, err := p.Outside.Copies(v)
-		if err != nil {
-			continue // an entity that a key function refuses has no copies
-		}
-		for _, one := range copies {
-			ptr, there, err := x.probe(ctx, c.key, func(ctx context.Context) error {
-				_, err := x.host.GetOutsideCopy(ctx, p.Outside.Table, one.Key, one.Keep)
-				return err
-			})
-			if err != nil {
-				return false, err
-			}
-			if there && ptr != nil && ptr.name == c.name {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
 }
 
 // pointerProbe marks a read of an entity that reads no blob, and collects how the entity's large properties are stored.
 type pointerProbe struct {
-	key   tables.Key
-	seen  map[string]tables.Value // stored values, by property
-	noted bool                    // some entity was read, perhaps another one
+	key  tables.Key
+	seen map[string]tables.Value // stored values, by property
 }
 
 type pointerProbeKey struct{}
 
 func (g *pointerProbe) note(property string, key tables.Key, v tables.Value) {
-	g.noted = true
 	if key == g.key {
 		g.seen[property] = v
 	}
 }
 
-// probe returns the pointer that a row has now, nil for none; found is false if the row does not exist, or has
-// another entity. The parameter read is a function that reads the row. probe ignores errors in decoding the row's
-// other properties.
-func (x *spill) probe(ctx context.Context, key tables.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
+// probeRow returns the pointer that an entity has now, nil for none; found is false if the entity does not exist. It ignores errors in decoding
+// the entity's other properties. Requests: 1.
+func (x *spill) probeRow(ctx context.Context, key tables.Key) (ptr *pointer, found bool, err error) {
 	g := &pointerProbe{key: key, seen: map[string]tables.Value{}}
-	err = read(context.WithValue(ctx, pointerProbeKey{}, g))
+	_, err = x.host.Get(context.WithValue(ctx, pointerProbeKey{}, g), key)
 	v, seen := g.seen[x.name]
 	var e *tables.Error
 	switch {
 	case seen:
 		ptr, err = x.pointerIn("Load", key, v)
 		return ptr, true, err
-	case errors.Is(err, tables.ErrNotFound) && !g.noted && errors.As(err, &e) && e.Pattern == "":
+	case errors.Is(err, tables.ErrNotFound) && len(g.seen) == 0 && errors.As(err, &e) && e.Pattern == "": // not because a pattern has found nothing
 		return nil, false, nil
-	case err == nil && g.noted:
-		return nil, false, nil // the copy now belongs to another entity
 	case err == nil:
 		err = errors.New("the read did not return the stored form of the property")
 	}
 	return nil, false, err
-}
-
-// probeRow calls probe for the entity's own row. Requests: 1.
-func (x *spill) probeRow(ctx context.Context, key tables.Key) (*pointer, bool, error) {
-	return x.probe(ctx, key, func(ctx context.Context) error {
-		_, err := x.host.Get(ctx, key)
-		return err
-	})
 }

@@ -1,9 +1,11 @@
 package largeentities_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,18 +17,15 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// loseIntents makes a world in which changes died and their messages were cleared: n blobs that nothing points at, and as
-// many that something does.
-func loseIntents(t *testing.T, w *world, s *storagetest.Service, n int) *process {
+// die makes a world in which changes died: n blobs that nothing points at, and as many that something does.
+func die(t *testing.T, w *world, s *storagetest.Service, n int) *process {
 	t.Helper()
 	p := assert.Must[*process](t)(w.start(s))
 	for id := range n {
@@ -39,16 +38,14 @@ func loseIntents(t *testing.T, w *world, s *storagetest.Service, n int) *process
 			t.Fatalf("%v", err)
 		}
 	}
-	_, err := eventual.QueueService(p.account).NewQueueClient(w.queue).ClearMessages(t.Context(), nil)
-	ok(t, err)
 	return p
 }
 
-// TestSweep: what lost intents left is found when it is old enough, and nothing else is touched.
+// TestSweep: what dead processes left is found when it is old enough, and nothing else is touched.
 func TestSweep(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	p := loseIntents(t, w, s, 3)
+	p := die(t, w, s, 3)
 	foreign := "contents of somebody else"
 	_, err := p.blobs.NewBlockBlobClient(w.table+"/Photo/else").UploadBuffer(ctx, []byte(foreign), nil)
 	ok(t, err)
@@ -94,12 +91,11 @@ func TestSweepMisuse(t *testing.T) {
 	}
 }
 
-// TestSweepLeavesUndated: a blob that does not say for how long its writer may take, as earlier versions stored it, is counted and
-// left alone at any age; what it holds stays readable.
+// TestSweepLeavesUndated: a blob that does not say for how long its writer may take is left alone at any age; what it holds stays readable.
 func TestSweepLeavesUndated(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	p := loseIntents(t, w, s, 2)
+	p := die(t, w, s, 2)
 	for pager := p.blobs.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{Metadata: true}}); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		ok(t, err)
@@ -118,7 +114,7 @@ func TestSweepLeavesUndated(t *testing.T) {
 		}
 	}
 	s.Wait(1000 * time.Hour)
-	if r := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Listed != 4 || r.Undated != 4 || r.Deleted != 0 {
+	if r := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Listed != 4 || r.Foreign != 4 || r.Deleted != 0 {
 		t.Errorf("%+v", r)
 	}
 	for id := range 2 {
@@ -132,7 +128,7 @@ func TestSweepLeavesUndated(t *testing.T) {
 func TestSweepUnreadable(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	loseIntents(t, w, s, 2)
+	die(t, w, s, 2)
 	s.Wait(grace)
 	faulty, _ := s.Faulty(storagetest.On(storagetest.GetEntity, storagetest.Once(storagetest.Before500)))
 	r := assert.Must[largeentities.SweepReport](t)(assert.Must[*process](t)(w.start(faulty.WithRetries(0))).photo.Sweep(ctx, nil))
@@ -141,63 +137,23 @@ func TestSweepUnreadable(t *testing.T) {
 	}
 }
 
-// TestPoisonIsSwept: an intent that ends on the poison queue leaves what a sweep finds.
-func TestPoisonIsSwept(t *testing.T) {
+// TestDeleteFails: a blob that cannot be deleted after its change is logged, and swept.
+func TestDeleteFails(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	p := loseIntents(t, w, s, 1)
+	faulty, _ := s.Faulty(storagetest.On(storagetest.DeleteBlob, storagetest.Always(storagetest.Before500)))
+	var log bytes.Buffer
+	w.logger = slog.New(slog.NewTextHandler(&log, nil))
+	p := assert.Must[*process](t)(w.start(faulty.WithRetries(0)))
 	e := with(5)
 	e.Photo = large("c")
-	async := *w
-	async.async = true
-	a := assert.Must[*process](t)(async.start(s))
-	ok(t, a.repo.Insert(ctx, e), a.repo.Delete(ctx, e))
-	faulty, _ := s.Faulty(storagetest.On(storagetest.DeleteBlob, storagetest.Always(storagetest.Before500)))
-	f := assert.Must[*process](t)(w.start(faulty))
-	worker := assert.Must[*eventual.Worker](t)(eventual.NewWorker(f.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
-	_, err := worker.Drain(ctx)
-	ok(t, err)
-	s.Wait(2 * grace)
-	if r := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 2 || r.Referenced != 1 {
+	ok(t, p.repo.Insert(ctx, e), p.repo.Delete(ctx, e))
+	if !strings.Contains(log.String(), "event=blob_left") {
+		t.Errorf("the log says\n%s", log.String())
+	}
+	if r := assert.Must[largeentities.SweepReport](t)(w.sweepAll(ctx, s)); r.Deleted != 1 {
 		t.Errorf("%+v", r)
 	}
-}
-
-// TestSweepAndCopiesOfOldKeys: a copy under a key that its entity no longer has is not asked, so its blob goes with a lost intent.
-// A read through the copy then finds nothing, and Repair removes the copy.
-func TestSweepAndCopiesOfOldKeys(t *testing.T) {
-	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-		ctx := t.Context()
-		w := (&world{async: true, outIndex: true}).open(t, s)
-		p := assert.Must[*process](t)(w.start(s))
-		e := with(1)
-		e.Email, e.Photo = "jonesj", large("a")
-		ok(t, p.repo.Insert(ctx, e), drainNow(ctx, p))
-		e.Email, e.Photo = "jones", large("b")
-		ok(t, p.repo.Replace(ctx, e))
-		_, err := eventual.QueueService(p.account).NewQueueClient(w.queue).ClearMessages(ctx, nil)
-		ok(t, err)
-		s.Wait(2 * grace)
-		if r := assert.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 1 || r.Referenced != 1 {
-			t.Errorf("%+v", r)
-		}
-		if v, err := p.byEmail.In("Sales").Get(ctx, "jonesj"); !errors.Is(err, tables.ErrNotFound) {
-			t.Errorf("the stale copy: %v, %v", v, err)
-		}
-		for range 2 { // what a Repair names in messages, workers do
-			_, err := harness.Findings(ctx, p.repo.Repair, nil)
-			ok(t, err)
-			ok(t, w.drain(ctx, s))
-		}
-		if v, err := p.byEmail.In("Sales").Get(ctx, "jonesj"); !errors.Is(err, tables.ErrNotFound) {
-			t.Errorf("the stale copy after Repair: %v, %v", v, err)
-		}
-		if v := assert.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, "jones")); short(v.Photo) != "b74" {
-			t.Errorf("the copy has %s", short(v.Photo))
-		}
-		_, err = w.check(ctx, s)
-		ok(t, err)
-	})
 }
 
 // twoPerPage has blobs listed by two.
@@ -215,7 +171,7 @@ func (twoPerPage) Do(req *policy.Request) (*http.Response, error) {
 func TestSweepGoesOn(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	loseIntents(t, w, s, 3)
+	die(t, w, s, 3)
 	s.Wait(grace)
 	paged := *s
 	paged.ClientOptions.PerCallPolicies = append(slices.Clip(paged.ClientOptions.PerCallPolicies), twoPerPage{})
@@ -251,8 +207,7 @@ func TestSweepOfOneOfTwoRepositories(t *testing.T) {
 		open := func(name string, schema patterns.Schema[employee]) (*patterns.Repository[employee], *largeentities.Property[employee]) {
 			schema.Name, schema.Key = name, keyOf
 			photo := largeentities.NewProperty[employee]("Photo", blobstorage.Container(account, w.container), &largeentities.Options{Threshold: threshold})
-			queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}))
-			return assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, photo)), photo
+			return assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), schema, photo)), photo
 		}
 		first, photo := open("first", schemas[0])
 		second, _ := open("second", schemas[1])

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -22,7 +21,7 @@ func TestThreshold(t *testing.T) {
 	p := assert.Must[*process](t)(w.start(storagetest.Open(t)))
 	open := func(name string, options *largeentities.Options) *patterns.Repository[employee] {
 		video := largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, p.blobs, options)
-		return assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
+		return assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(),
 			patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")},
 			largeentities.NewProperty[employee]("Photo", p.blobs, options), largeentities.NewProperty[employee]("CV", p.blobs, options), video))
 	}

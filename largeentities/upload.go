@@ -178,45 +178,32 @@ func blockID(i int) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(i)))
 }
 
-// pendingBlobs holds the blobs of changes that are not over: they are stored, and their transaction may not have been sent.
-type pendingBlobs struct {
-	mu      sync.Mutex
-	pending map[string]*pendingBlob
-}
-
 // pendingBlob is a stored blob whose change is not over. Its transaction is sent before a deadline or not at all;
 // Sweep relies on that. As long as another value of the same change is being uploaded, a timer renews the blob's
 // Last-Modified, which moves the deadline.
 type pendingBlob struct {
-	blobs    *blobs
-	ctx      context.Context
-	deadline time.Duration
-	lease    *lease.Lease // of the change
-	bound    *lease.Bound
-	value    tables.Value // content of the blob, so that the final read of the change need not download it; null for a Stream
-
-	blob *stored
+	ctx   context.Context // of the change: ends when the change is over
+	blobs *blobs
+	blob  *stored
+	bound *lease.Bound
 
 	mu       sync.Mutex
 	timer    *time.Timer
 	failures int
-	over     bool
 }
 
-// admit ends the lease of the change at the blob's deadline, and renews the blob until the change is over.
-func (n *pendingBlobs) admit(ctx context.Context, b *blobs, s *stored, value tables.Value) {
-	i := &pendingBlob{blobs: b, ctx: ctx, deadline: b.deadline, blob: s, value: value, lease: lease.From(ctx)}
-	i.bound = i.lease.Bound(s.since, i.deadline, "the entity was not written within the Deadline of a blob that was stored for it")
-	n.mu.Lock()
-	if n.pending == nil {
-		n.pending = map[string]*pendingBlob{}
-	}
-	n.pending[s.name] = i
-	n.mu.Unlock()
+// admit ends the change at the blob's deadline, and renews the blob until the change is over.
+func admit(ctx context.Context, b *blobs, s *stored) {
+	i := &pendingBlob{ctx: ctx, blobs: b, blob: s}
+	i.bound = lease.From(ctx).Bound(s.since, b.deadline, "the entity was not written within the Deadline of a blob that was stored for it; repeat the change")
 	i.mu.Lock()
-	i.timer = time.AfterFunc(i.deadline/2, i.renew)
+	i.timer = time.AfterFunc(b.deadline/2, i.renew)
 	i.mu.Unlock()
-	context.AfterFunc(ctx, func() { n.dismiss(s.name) })
+	context.AfterFunc(ctx, func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.timer.Stop()
+	})
 }
 
 // renew renews the blob's Last-Modified, and sets the timer for the next renewal. If renewals fail until the deadline, the bound ends the
@@ -226,10 +213,10 @@ func (i *pendingBlob) renew() {
 	err := i.blobs.touch(i.ctx, i.blob)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.over {
+	if i.ctx.Err() != nil {
 		return
 	}
-	wait := i.deadline / 2
+	wait := i.blobs.deadline / 2
 	if err != nil {
 		wait = backoff.Delay(i.failures)
 		i.failures++
@@ -238,44 +225,4 @@ func (i *pendingBlob) renew() {
 		i.bound.Move(since)
 	}
 	i.timer.Reset(wait)
-}
-
-func (i *pendingBlob) end() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.over = true
-	i.timer.Stop()
-}
-
-// dismiss forgets a blob whose change is over.
-func (n *pendingBlobs) dismiss(name string) {
-	n.mu.Lock()
-	i := n.pending[name]
-	delete(n.pending, name)
-	n.mu.Unlock()
-	if i != nil {
-		i.end()
-	}
-}
-
-// lift ends the deadline of a blob at which its entity points. The blob's value stays in memory until the change is over.
-func (n *pendingBlobs) lift(name string) {
-	n.mu.Lock()
-	i := n.pending[name]
-	n.mu.Unlock()
-	if i != nil {
-		i.bound.Lift()
-		i.end()
-	}
-}
-
-// recall returns the content of a blob if the change of ctx has stored it. Other callers must download the blob, since only a download
-// proves that it exists.
-func (n *pendingBlobs) recall(ctx context.Context, name string) (tables.Value, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if i := n.pending[name]; i != nil && !i.value.IsNull() && i.lease == lease.From(ctx) {
-		return i.value, true
-	}
-	return tables.Value{}, false
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/entity"
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -69,13 +70,7 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range intent.Members {
-		for pattern, keys := range m.Outside {
-			for _, key := range keys {
-				x.Outside = append(x.Outside, pattern+": "+key)
-			}
-		}
-	}
+	x.Outside = intent.Outside()
 	d, err := set.Draft(ctx)
 	if err != nil {
 		return nil, err
@@ -85,24 +80,25 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	if err != nil {
 		return nil, err
 	}
-	x.Outside = slices.Sorted(slices.Values(append(x.Outside, copies...)))
+	stored, removed := set.Spilled(ctx)
+	x.Outside = slices.Sorted(slices.Values(slices.Concat(x.Outside, stored, copies)))
 	if e := core.CheckWrites(d.Writes); e != nil {
 		return nil, w.Located(e)
 	}
-	body, marked, e := (*core.Table)(r.Table).Measure(d.Writes)
-	if e != nil {
+	var marked []bool
+	var e *entity.Error
+	if x.Body, marked, e = r.Table.Measure(d.Writes); e != nil {
 		return nil, w.Located(e)
 	}
-	x.Body = body
 	for i := range d.Writes {
 		x.Rows = append(x.Rows, explainRow(&d.Writes[i], marked[i]))
 	}
-	x.Requests = explainRequests(int(reads.Load()), len(d.Writes), intended, groups)
+	x.Requests = explainRequests(int(reads.Load()), len(d.Writes), intended, groups, len(stored), removed)
 	return x, nil
 }
 
 // explainRequests lists the requests of a change in the order in which they are sent.
-func explainRequests(reads, rows, intended, groups int) []string {
+func explainRequests(reads, rows, intended, groups, stored, removed int) []string {
 	write := "1 entity group transaction"
 	if rows == 1 {
 		write = "1 single write"
@@ -114,12 +110,18 @@ func explainRequests(reads, rows, intended, groups int) []string {
 	if reads > 0 {
 		requests = append(requests, fmt.Sprintf("reads to plan: %d", reads))
 	}
+	if stored > 0 {
+		requests = append(requests, fmt.Sprintf("%d or more to store values outside", stored))
+	}
 	if groups > 0 {
 		requests = append(requests, fmt.Sprintf("%d to mark copies, at the same time", groups))
 	}
 	requests = append(requests, write)
 	if groups > 0 {
 		requests = append(requests, fmt.Sprintf("%d to settle copies, in the background", groups))
+	}
+	if removed > 0 {
+		requests = append(requests, fmt.Sprintf("%d or more to remove values outside, in the background", removed))
 	}
 	if intended > 0 {
 		requests = append(requests, fmt.Sprintf("%d outside keys reconciled", intended), "1 read again", "1 intent deleted")

@@ -1,17 +1,17 @@
 package patterns_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -19,23 +19,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// composedWorld is a spikeWorld with a real queue, whose repository has copies in another table besides all other kinds of
-// contribution.
+// composedWorld is a world with every kind of contribution, of which each process has a repository of its own.
 type composedWorld struct {
-	spikeWorld
-	copies, queue string
+	table, copies, container string
+	key                      [32]byte
+	said                     outcomes
 }
 
 // composed is what one process has.
 type composed struct {
 	repo   *patterns.Repository[person]
-	queue  *eventual.Queue
 	copies *tables.Table
-	index  *interpartition.Unique[person, string]
+	index  *interpartition.Unique[person, compoundkey.Part]
+	email  *intrapartition.Unique[person, compoundkey.Part]
 	spill  *spilled
 }
-
-const composedVisibility = 10 * time.Second
 
 func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
@@ -43,49 +41,24 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 		return nil, err
 	}
 	c := &composed{copies: account.Table(w.copies), spill: &spilled{property: "Photo", over: 100, blobs: blobstorage.Container(account, w.container)}}
-	if c.queue, err = eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: composedVisibility}); err != nil {
-		return nil, err
-	}
-	key := func(p *person) string { return p.Email }
+	key := func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
 	c.index = interpartition.NewUnique("everywhere", key, &interpartition.Options[person]{
 		Table:   c.copies,
 		Project: []string{"Name"},
 	})
-	c.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), c.queue), personSchema(), c.index,
-		&sealed{property: "Salary", key: w.key}, intrapartition.NewUnique("email", key, nil), halved{}, c.spill, &tally{})
+	c.email = intrapartition.NewUnique("email", key, nil)
+	c.repo, err = patterns.NewRepository(account.Table(w.table), personSchema(), c.index, &sealed{property: "Salary", key: w.key}, c.email, halved{}, c.spill, &tally{})
 	return c, err
-}
-
-// drain lets every message appear and a worker handle them, until none is left.
-func (w *composedWorld) drain(ctx context.Context, s *storagetest.Service) error {
-	for range 5 {
-		s.Wait(composedVisibility + time.Second)
-		c, err := w.start(s)
-		if err != nil {
-			return err
-		}
-		worker, err := eventual.NewWorker(c.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1000})
-		if err != nil {
-			return err
-		}
-		if _, err := worker.Drain(ctx); err != nil {
-			return err
-		}
-		if n, err := c.queue.Length(ctx); err != nil || n == 0 {
-			return err
-		}
-	}
-	return errors.New("the queue does not get empty")
 }
 
 // check returns the text of the only person, "" for none, or what does not fit together: rows, halves, tally, blobs, and the
 // copy in the other table, which is settled and right, or marked.
 func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (string, error) {
-	state, err := w.state(ctx, s)
+	c, err := w.start(s)
 	if err != nil {
 		return "", err
 	}
-	c, err := w.start(s)
+	state, err := w.state(ctx, c)
 	if err != nil {
 		return "", err
 	}
@@ -103,7 +76,7 @@ func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (stri
 		}
 	}
 	for _, p := range []*person{ann(), changedAnn()} {
-		found, err := c.index.Get(ctx, p.Email)
+		found, err := c.index.Get(ctx, compoundkey.String(p.Email))
 		switch wanted := now != nil && now.Email == p.Email; {
 		case err != nil && !errors.Is(err, tables.ErrNotFound):
 			return "", err
@@ -117,11 +90,10 @@ func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (stri
 // sweptComposition is an operation on Ann; states are as in swept.
 func sweptComposition(floor int, before *person, states []string, operate func(ctx context.Context, repo *patterns.Repository[person]) error) storagetest.SweepCase {
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
-		w := &composedWorld{spikeWorld: spikeWorld{table: s.TableName(t), container: s.ContainerName(t),
-			intents: &durableIntents{open: map[int]intents.Intent{}}}, copies: s.TableName(t), queue: s.QueueName(t)}
+		w := &composedWorld{table: s.TableName(t), container: s.ContainerName(t), copies: s.TableName(t)}
 		c := assert.Must[*composed](t)(w.start(s))
 		_, err := c.spill.blobs.Create(t.Context(), nil)
-		if err := errors.Join(err, c.repo.Table().Create(t.Context()), c.copies.Create(t.Context()), c.queue.Create(t.Context())); err != nil {
+		if err := errors.Join(err, c.repo.Table().Create(t.Context()), c.copies.Create(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		if before != nil {
@@ -139,7 +111,6 @@ func sweptComposition(floor int, before *person, states []string, operate func(c
 				w.said.add(err)
 				return err
 			},
-			Recover: w.drain,
 			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 				state, err := w.check(ctx, s)
 				if err != nil {
@@ -158,14 +129,14 @@ func sweptComposition(floor int, before *person, states []string, operate func(c
 }
 
 // TestSweepComposition: copies in the partition and outside of it, transformers, a layout, a shared row and blobs, all on one
-// repository whose intents go over a real queue.
+// repository.
 func TestSweepComposition(t *testing.T) {
 	old, changed := personText(ann()), personText(changedAnn())
 	for name, c := range map[string]storagetest.SweepCase{
-		"Insert": sweptComposition(264, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"Insert": sweptComposition(172, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			return repo.Insert(ctx, ann())
 		}),
-		"Update": sweptComposition(412, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"Update": sweptComposition(320, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			_, err := repo.Update(ctx, personSchema().Key(ann()), func(p *person) error {
 				now := changedAnn()
 				p.Email, p.Salary, p.Photo = now.Email, now.Salary, now.Photo
@@ -173,11 +144,82 @@ func TestSweepComposition(t *testing.T) {
 			})
 			return err
 		}),
-		"DeleteUnconditional": sweptComposition(360, ann(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[person]) error {
+		"DeleteUnconditional": sweptComposition(268, ann(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[person]) error {
 			return repo.DeleteUnconditional(ctx, personSchema().Key(ann()))
 		}),
 	} {
 		c.Every = harness.SweepEvery()
 		t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 	}
+}
+
+// state is the text of the only person, "" for none; or what does not fit together.
+func (w *composedWorld) state(ctx context.Context, p *composed) (string, error) {
+	rows, err := readStored(ctx, p.repo.Table(), "")
+	if err != nil {
+		return "", err
+	}
+	state, blob := "", ""
+	var wanted []string
+	got, err := p.repo.Get(ctx, personSchema().Key(ann()))
+	switch {
+	case err == nil:
+		email := "email_" + got.Email
+		copied, err := p.email.In("red").Get(ctx, compoundkey.String(got.Email))
+		if err != nil || personText(copied) != personText(got) {
+			return "", fmt.Errorf("by email: %v; own row: %s", err, personText(got))
+		}
+		state, wanted = personText(got), []string{email, email + "\uFFFB\uFFFB01", "person_0007", "person_0007\uFFFB\uFFFB01"}
+		for _, key := range wanted {
+			row := rows[tables.Key{Partition: "red", Row: key}]
+			if row["_tpWrite"] != rows[got.Key()]["_tpWrite"] {
+				return "", fmt.Errorf("row %s is of another write", key)
+			}
+			blob += unquoted(row["PhotoBlob"]) // in one half of the row, and in one of the copy
+		}
+		blob = blob[:len(blob)/2]
+	case !errors.Is(err, tables.ErrNotFound):
+		return "", err
+	}
+	var found []string
+	for key := range rows {
+		if key.Row != "tally" {
+			found = append(found, key.Row)
+		}
+	}
+	slices.Sort(found)
+	if !slices.Equal(found, wanted) {
+		return "", fmt.Errorf("the rows are %q, and should be %q", found, wanted)
+	}
+	if n := unquoted(rows[tables.Key{Partition: "red", Row: "tally"}]["N"]); n != fmt.Sprint(len(wanted)/4) && n+state != "" {
+		return "", fmt.Errorf("the tally is %q", n)
+	}
+	return state, w.checkBlobs(ctx, p, blob)
+}
+
+func (w *composedWorld) checkBlobs(ctx context.Context, p *composed, blob string) error {
+	var names []string
+	for pager := p.spill.blobs.NewListBlobsFlatPager(nil); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Segment.BlobItems {
+			names = append(names, *item.Name)
+		}
+	}
+	if blob != "" && !slices.Contains(names, blob) { // others may be left of processes that died
+		return fmt.Errorf("the blobs are %q, and %q is in use", names, blob)
+	}
+	return nil
+}
+
+func personText(p *person) string {
+	return fmt.Sprintf("%s/%d %s <%s> earns %d, %.5s of %d", p.Team, p.ID, p.Name, p.Email, p.Salary, p.Photo, len(p.Photo))
+}
+
+func changedAnn() *person {
+	p := ann()
+	p.Email, p.Salary, p.Photo = "ann@fabrikam.com", 92_000, bytes.Repeat([]byte("later"), 300)
+	return p
 }

@@ -244,7 +244,7 @@ func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 	_, twice := patterns.NewRepository(table, schema, attached)
 	_, ownPrefix := patterns.NewRepository(table, schema, index("person"))
 	_, badName := patterns.NewRepository(table, schema, index("e_mail"))
-	_, noIntents := patterns.NewRepository(table, schema, &spilled{property: "Photo"})
+	_, noIntents := patterns.NewRepository(table, schema, &refusing{})
 	_, twoLayouts := patterns.NewRepository(table, schema, halved{}, halvedAgain{})
 	for name, err := range map[string]error{"no Meta": noMeta, "field": badField, "no Key": noKey, "two names": twoNames, "twice": twice,
 		"own prefix": ownPrefix, "bad name": badName, "no intents": noIntents, "two layouts": twoLayouts} {

@@ -24,7 +24,10 @@ type setSchedule struct {
 	changes int // of each writer
 }
 
-const setsWritten = "change sets written"
+const (
+	setsWritten        = "change sets written"
+	composedVisibility = 10 * time.Second
+)
 
 func (r *setSchedule) openQueue(s *storagetest.Service) (*eventual.Queue, error) {
 	_, _, queue, err := r.start(s)

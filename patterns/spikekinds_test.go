@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -93,13 +92,12 @@ type spilled struct {
 }
 
 func (s *spilled) Attach(driver.Host, *person) (driver.Implementation, error) {
-	return driver.Implementation{Name: "spilled", Prior: s.prior, Effect: driver.Effect{OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile)}, Transform: &driver.Transform{
-		Stage: driver.StageSpill, Store: s.store, Load: s.load, RefusesMerge: errors.New("a merge would leave the pointer"),
+	return driver.Implementation{Name: "spilled", Prior: s.prior, Transform: &driver.Transform{
+		Stage: driver.StageSpill, Store: s.store, Load: s.load, After: s.after, RefusesMerge: errors.New("a merge would leave the pointer"),
 		Filterable: func(property string) bool { return property != s.property },
 	}}, nil
 }
-func (s *spilled) pointer() string              { return s.property + "Blob" }
-func (s *spilled) name(c *driver.Change) string { return "photo/" + c.ID }
+func (s *spilled) pointer() string { return s.property + "Blob" }
 
 func (s *spilled) prior(_ any, stored tables.Properties) ([]string, error) {
 	if name, ok := stored.Get(s.pointer()).Text(); ok {
@@ -108,27 +106,20 @@ func (s *spilled) prior(_ any, stored tables.Properties) ([]string, error) {
 	return nil, nil
 }
 
-func (s *spilled) outsideKeys(_ context.Context, c *driver.Change) ([]string, error) {
-	keys := c.Prior
-	if c.Kind != driver.ChangeDelete {
-		keys = append(slices.Clone(keys), s.name(c))
-	}
-	return keys, nil
-}
-
 func (s *spilled) store(ctx context.Context, c *driver.Change, p tables.Properties) (tables.Properties, error) {
 	value, ok := p.Get(s.property).Bytes()
 	if !ok || len(value) <= s.over {
 		return p, nil
 	}
-	if !c.DryRun {
-		if _, err := s.blobs.NewBlockBlobClient(s.name(c)).UploadBuffer(ctx, value, nil); err != nil {
+	name := "photo/" + rand.Text()
+	if c.StoresOutside(name); !c.DryRun {
+		if _, err := s.blobs.NewBlockBlobClient(name).UploadBuffer(ctx, value, nil); err != nil {
 			return nil, err
 		}
 	}
 	out := slices.Clone(p)
 	out.Delete(s.property)
-	out.Set(s.pointer(), tables.String(s.name(c)))
+	out.Set(s.pointer(), tables.String(name))
 	return out, nil
 }
 
@@ -151,17 +142,15 @@ func (s *spilled) load(ctx context.Context, _ driver.Reading, p tables.Propertie
 	return p, nil
 }
 
-func (s *spilled) reconcile(ctx context.Context, r *driver.Reconciliation) error {
-	current, _ := r.Stored.Get(s.pointer()).Text()
-	for _, name := range r.Keys {
-		if name == current {
-			continue
-		}
-		if _, err := s.blobs.NewBlobClient(name).Delete(ctx, nil); err != nil && !bloberror.HasCode(err, bloberror.BlobNotFound) {
-			return err
-		}
+func (s *spilled) after(_ context.Context, c *driver.Change, committed bool) func(context.Context) {
+	gone := c.Prior
+	if !committed {
+		gone, _ = s.prior(nil, c.Stored)
 	}
-	return nil
+	if len(gone) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) { _, _ = s.blobs.NewBlobClient(gone[0]).Delete(ctx, nil) }
 }
 
 // halved puts the second half of the properties into a second row.

@@ -224,6 +224,8 @@ func TestStoreJobs(t *testing.T) {
 func TestStoreCheckReady(t *testing.T) {
 	store := assert.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", &patterns.StoreOptions{CheckReady: true}))
 	personsIn(t, store)
+	outbox := eventual.OnCommit("hired", func(context.Context, eventual.Commit[person]) error { return nil }, nil)
+	assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Others"), personSchema(), outbox))
 	err := eventual.Run(t.Context(), store, nil)
 	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "Emails") {
 		t.Errorf("Run returned %v", err)

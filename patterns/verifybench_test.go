@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -159,5 +160,40 @@ func TestVerifyIsFlat(t *testing.T) {
 	t.Logf("the heap grew by %d bytes for %d entities", grown, sizes)
 	if grown[1] > grown[0]+8<<20 {
 		t.Errorf("the heap grew by %d bytes for %d entities", grown, sizes)
+	}
+}
+
+// TestJobsAreFlat: the memory of Verify, Repair and Rebuild does not grow with the table. The thorough run takes a million entities, each with a copy in
+// its partition and one outside.
+func TestJobsAreFlat(t *testing.T) {
+	sizes := []int{1000, 4000}
+	if harness.Thorough() {
+		sizes = []int{10_000, 1_000_000}
+	}
+	grown := map[string][]int64{}
+	for _, n := range sizes {
+		d := crowd(t, n, 50)
+		every := max(1, n/10_000)
+		for name, job := range map[string]func(context.Context, *patterns.JobOptions) (tables.Report, error){
+			"Verify": d.repo.Verify, "Repair": d.repo.Repair, "Rebuild": d.repo.Rebuild} {
+			before, most, calls := heap(), int64(0), 0
+			o := patterns.JobOptions{Concurrency: 1}
+			o.Progress = func(tables.Report) {
+				if calls++; calls%every == 0 {
+					most = max(most, heap()-before)
+				}
+			}
+			report, err := job(t.Context(), &o)
+			if err != nil || calls < n/1000 {
+				t.Fatalf("%s: %+v, %v", name, report, err)
+			}
+			grown[name] = append(grown[name], most)
+		}
+	}
+	t.Logf("the heap grew by %v bytes for %d entities", grown, sizes)
+	for name, g := range grown {
+		if g[1] > g[0]+32<<20 {
+			t.Errorf("%s: the heap grew by %d bytes for %d entities", name, g, sizes)
+		}
 	}
 }

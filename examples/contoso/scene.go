@@ -139,11 +139,6 @@ func (s *scene) drain(ctx context.Context, queue *eventual.Queue, worker *eventu
 	}
 }
 
-// drainIntents finishes what changes have left to do outside of their partitions: nothing, unless calls failed.
-func (s *scene) drainIntents(ctx context.Context) {
-	s.drain(ctx, eventual.Intents(s.store), must(eventual.NewWorker(eventual.Intents(s.store), nil, nil)))
-}
-
 // checkPoison ends the scenario if a worker has moved a message to the poison queue.
 func (s *scene) checkPoison(ctx context.Context, queue *eventual.Queue) {
 	for _, entry := range must(queue.Poison().Peek(ctx, 1)) {

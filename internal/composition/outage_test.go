@@ -13,14 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
-	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -29,7 +28,6 @@ import (
 type client struct {
 	tables.Meta
 	City, ID, Email string
-	Photo           []byte
 }
 
 const (
@@ -41,9 +39,9 @@ const (
 // is logged once. Within one retry interval after the outage all effects are applied.
 func TestOutageOfAnHour(t *testing.T) {
 	for name, down := range map[string]func(storagetest.Call) bool{
-		"the blob service": func(c storagetest.Call) bool { return c.Service == storagetest.BlobService },
-		"the blob service, and the queue's updates": func(c storagetest.Call) bool {
-			return c.Service == storagetest.BlobService || c.Kind == storagetest.UpdateMessage && c.Index%2 == 0
+		"the members' table": func(c storagetest.Call) bool { return strings.EqualFold(c.Resource, "Providers") },
+		"the members' table, and the queue's updates": func(c storagetest.Call) bool {
+			return strings.EqualFold(c.Resource, "Providers") || c.Kind == storagetest.UpdateMessage && c.Index%2 == 0
 		},
 	} {
 		for _, mode := range []storagetest.Mode{storagetest.Throttled, storagetest.LostAnswer, storagetest.NotSent} {
@@ -141,7 +139,9 @@ func newOutage(t *testing.T, down func(storagetest.Call) bool, mode storagetest.
 		Key: func(c *client) tables.Key {
 			return tables.Key{Partition: c.City, Row: compoundkey.Join("client", compoundkey.String(c.ID))}
 		}, Rows: compoundkey.Starting("client")}, o.byEmail,
-		largeentities.NewProperty[client]("Photo", blobstorage.Open(o.store, "photos"), nil),
+		relationships.NewMembers("provider", o.store.Table("Providers"), func(c *client) (tables.Key, bool) {
+			return tables.Key{Partition: "providers", Row: c.Email[strings.Index(c.Email, "@"):]}, true
+		}),
 		eventual.OnCommit("welcome", func(context.Context, eventual.Commit[client]) error { o.called.Add(1); return nil }, &eventual.OutboxOptions{Ordered: true})))
 	if err := o.store.Create(t.Context()); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func (o *outageOf) run(t *testing.T) {
 	go func() { ended <- eventual.Run(ctx, o.store, nil) }()
 	clients := make([]*client, 12)
 	for i := range clients {
-		clients[i] = &client{City: "Oslo", ID: fmt.Sprint(i), Email: fmt.Sprintf("%d@example.com", i), Photo: bytes.Repeat([]byte("photo"), 40_000)}
+		clients[i] = &client{City: "Oslo", ID: fmt.Sprint(i), Email: fmt.Sprintf("%d@example.com", i)}
 		if err := o.repo.Insert(ctx, clients[i]); err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func (o *outageOf) run(t *testing.T) {
 	o.pass(time.Minute)
 	o.down.Set(true)
 	for i, c := range clients {
-		c.Email, c.Photo = fmt.Sprintf("%d@example.org", i), nil // the old copy and the old photo must go
+		c.Email = fmt.Sprintf("%d@example.org", i)
 		if err := o.repo.Replace(ctx, c); err != nil {
 			t.Fatal(err)
 		}

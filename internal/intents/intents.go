@@ -46,6 +46,18 @@ func (i *Intent) ByRepository() []Intent {
 	return parts
 }
 
+// Outside returns what the intent names, as "pattern: key".
+func (i *Intent) Outside() (all []string) {
+	for _, m := range i.Members {
+		for pattern, keys := range m.Outside {
+			for _, key := range keys {
+				all = append(all, pattern+": "+key)
+			}
+		}
+	}
+	return all
+}
+
 // Repository returns the name of the first member's repository, for logs. In an intent that ByRepository has
 // returned, all members have the same repository.
 func (i *Intent) Repository() string {
@@ -62,7 +74,7 @@ type Runner interface {
 	// one repository. NewRepository calls it once. A name that is already registered is an error.
 	Register(repository string, reconcile func(ctx context.Context, intent Intent) error) error
 	// Run stores the intent durably, calls commit, then apply, and deletes the intent after apply and the Rest that
-	// apply returns have succeeded. It also calls apply if commit failed and certainly nothing was committed. If the
+	// apply returns have succeeded, or after commit has failed and certainly nothing was committed. If the
 	// process dies, or a call fails with an unknown outcome, a worker later calls the registered functions with the
 	// intent. All functions may send requests only while their contexts are alive. If commit fails, errors.Is finds its
 	// error in the error of Run. Once commit has returned nil the change is made, so Run returns nil even if apply

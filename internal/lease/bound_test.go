@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestBound: a bound ends a lease that is renewed all the time, unless it is moved or lifted.
+// TestBound: a bound ends a lease that is renewed all the time, unless it is moved.
 func TestBound(t *testing.T) {
 	for name, tc := range map[string]struct {
 		each func(*Bound)
@@ -17,12 +17,11 @@ func TestBound(t *testing.T) {
 	}{
 		"left alone": {func(*Bound) {}, true},
 		"moved":      {func(b *Bound) { b.Move(time.Now()) }, false},
-		"lifted":     {func(b *Bound) { b.Lift() }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := New(t.Context(), time.Now(), visible)
-				far := l.Bound(time.Now(), time.Hour, "far")
+				l.Bound(time.Now(), time.Hour, "far")
 				b := l.Bound(time.Now(), 2*visible, "near")
 				for range 5 {
 					time.Sleep(visible / 2)
@@ -33,7 +32,6 @@ func TestBound(t *testing.T) {
 				if errors.Is(over, ErrLost) != tc.ends || tc.ends && !strings.Contains(over.Error(), "near") {
 					t.Errorf("after the bound the lease says %v", over)
 				}
-				far.Lift()
 				l.End(nil)
 			})
 		})

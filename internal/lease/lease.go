@@ -79,6 +79,12 @@ func (l *Lease) Extend(since time.Time, visibility time.Duration) {
 	l.timer.Reset(l.left())
 }
 
+// Bounded returns a context with a lease that ends only with its Bounds, or with the lease of ctx. done ends it.
+func Bounded(ctx context.Context) (_ context.Context, done func()) {
+	l := &Lease{parent: From(ctx), waived: waived(ctx) | Expiry}
+	return l.Context(ctx), func() { l.End(context.Canceled) }
+}
+
 // left returns how long requests may still be sent.
 func (l *Lease) left() time.Duration { return l.term - Elapsed(l.since) }
 
@@ -330,8 +336,8 @@ type overdue struct {
 func (e overdue) Error() string      { return fmt.Sprintf("%v have passed: %s", e.after, e.text) }
 func (overdue) Is(target error) bool { return target == ErrLost }
 
-// Bound ends the lease when term, less Margin, has passed since the time since, unless the bound is moved or
-// lifted before: no request is sent after that. cause is the text of the error: what was not done in time,
+// Bound ends the lease when term, less Margin, has passed since the time since, unless the bound is moved
+// before: no request is sent after that. cause is the text of the error: what was not done in time,
 // and what the caller should do.
 func (l *Lease) Bound(since time.Time, term time.Duration, cause string) *Bound {
 	l.mu.Lock()
@@ -418,19 +424,6 @@ func (b *Bound) pass() {
 	}
 	if late := b.lease.overdue(); late != nil {
 		b.lease.end(late)
-	}
-}
-
-// Lift removes the bound. It may be called more than once.
-func (b *Bound) Lift() {
-	b.lease.mu.Lock()
-	defer b.lease.mu.Unlock()
-	for i, other := range b.lease.bounds {
-		if other == b {
-			b.timer.Stop()
-			b.lease.bounds = append(b.lease.bounds[:i:i], b.lease.bounds[i+1:]...)
-			return
-		}
 	}
 }
 

@@ -124,12 +124,12 @@ func (t *Telemetry) EffectFailed(ctx context.Context, repository string, err err
 	}
 }
 
-// SweepFailed counts and logs a blob that a sweep could not examine or delete.
-func (t *Telemetry) SweepFailed(ctx context.Context, container string, err error) {
+// BlobLeft counts and logs a blob that a change or a sweep could not examine or delete.
+func (t *Telemetry) BlobLeft(ctx context.Context, container string, err error) {
 	if t.Measures() {
-		t.Count(ctx, SweepFailures, 1, AttrContainer, container, AttrOutcome, t.explain(err).Outcome)
+		t.Count(ctx, BlobsLeft, 1, AttrContainer, container, AttrOutcome, t.explain(err).Outcome)
 	}
-	t.Log(ctx, LineSweepFailed, container, slog.String("container", container), t.Error(err))
+	t.Log(ctx, LineBlobLeft, container, slog.String("container", container), t.Error(err))
 }
 
 // PollFailed counts a poll that failed.
@@ -146,7 +146,6 @@ type Line uint8
 const (
 	LineMissing Line = iota
 	LineEffectFailed
-	LineEffectNotUndone
 	LineIntentNotDeleted
 	LineIntentHidden
 	LineIntentOld
@@ -169,7 +168,7 @@ const (
 	LineUnsigned
 	LineUnmatched
 	LineBlobKept
-	LineSweepFailed
+	LineBlobLeft
 	LineRowLeftOut
 )
 
@@ -179,8 +178,6 @@ var lines = [...]LineInfo{
 		"The table, queue or container that `resource` names does not exist. A frequent cause is a new index: call Store.Create again."},
 	LineEffectFailed: {"effect_failed", slog.LevelWarn, "a change is made, and its effect outside of the entity's partition failed; a worker of the queue applies the effect",
 		"The writer returned nil, and a copy in another entity, or another effect outside of the partition, is missing until a worker has handled the intent. `error` says why, and `action` says what to do."},
-	LineEffectNotUndone: {"effect_not_undone", slog.LevelWarn, "a change was refused, and what it had prepared outside of the entity's partition could not be removed; a worker of the queue removes it",
-		"For example, a blob stays until a worker has handled the intent."},
 	LineIntentNotDeleted: {"intent_not_deleted", slog.LevelInfo, "an intent is carried out, but its message is not deleted; a worker carries the intent out again, which changes nothing",
 		"Harmless. Frequent lines mean that the queue service is slow or refuses deletes."},
 	LineIntentHidden: {"intent_hidden", slog.LevelInfo, "an intent stays hidden from workers until its visibility timeout is over",
@@ -225,7 +222,7 @@ var lines = [...]LineInfo{
 		"Store.Ready found that every query of the repository is empty. Harmless if the table has entities of other types and no entity of the repository was written yet."},
 	LineBlobKept: {"blob_kept", slog.LevelWarn, "a row or message named a blob whose metadata do not name the entity; the library keeps the blob",
 		"Somebody changed the row, or the blob was copied or restored without its metadata. Sweep counts such a blob as Foreign."},
-	LineSweepFailed: {"sweep_failed", slog.LevelWarn, "a sweep of blobs could not examine or delete a blob; the blob stays",
+	LineBlobLeft: {"blob_left", slog.LevelWarn, "a change or a sweep could not examine or delete a blob that perhaps no row names; the blob stays until a sweep",
 		"`error` says why: for example, the blob has a lease, or an immutability policy protects it. Sweep again when that has ended."},
 	LineRowLeftOut: {"row_left_out", slog.LevelWarn, "a copy, backup or restore leaves out a row that cannot be read, or that no table of the service stores; correct the row with the program that wrote it",
 		"`error` says why. `Options.Found` gets the key, and `Report.Failed` counts the rows."},

@@ -109,7 +109,7 @@ const (
 	MarksLeft
 	LeasesLost
 	PollFailures
-	SweepFailures
+	BlobsLeft
 	DeliveryLag
 	QueueMessages
 	QueueOldest
@@ -136,7 +136,7 @@ var metrics = [...]MetricInfo{
 	MarksLeft:         {"tablepatterns.marks_left", Counter, "{row}", "Copies in other partitions that may stay marked, since the request that settles them failed. A read through such a copy costs 1 request more", []string{AttrTable}},
 	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries whose lease was lost, so that another process may have the message", []string{AttrQueue}},
 	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
-	SweepFailures:     {"tablepatterns.sweep.failures", Counter, "{blob}", "Blobs that a sweep of large values or large messages could not examine or delete", []string{AttrContainer, AttrOutcome}},
+	BlobsLeft:         {"tablepatterns.blobs_left", Counter, "{blob}", "Blobs that a change or a sweep could not examine or delete, although perhaps no row or message names them", []string{AttrContainer, AttrOutcome}},
 	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of the message's successful handling. For intents, the lag is how stale copies in other entities were", []string{AttrQueue, AttrMessageType}},
 	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, hidden messages included, as the service estimates", []string{AttrQueue}},
 	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest message at the front of a storage queue, or 0 if no message is visible", []string{AttrQueue}},

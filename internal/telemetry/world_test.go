@@ -17,6 +17,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	goroutines "github.com/tablepatterns/tablepatterns/internal/leaks"
@@ -151,7 +152,7 @@ const (
 	invoices     = "invoices"
 )
 
-// newShop opens the store. async leaves the blobs to workers.
+// newShop opens the store. async leaves the calls of the handler for new orders to workers.
 func newShop(t testing.TB, account *tables.Account, async bool) *shop {
 	t.Helper()
 	return newShopNamed(t, account, "", async)
@@ -165,9 +166,10 @@ func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bo
 	x.byEmail = interpartition.NewUnique("email", func(o *order) string { return o.Email },
 		&interpartition.Options[order]{Table: store.Table(emailsTable)})
 	x.invoice = largeentities.NewStream("Invoice", func(o *order) *largeentities.Stream { return &o.Invoice }, blobstorage.Open(store, invoices), nil)
+	placed := eventual.OnCommit("placed", func(context.Context, eventual.Commit[order]) error { return nil }, nil)
 	x.orders = assert.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *order) tables.Key {
 		return tables.Key{Partition: o.Customer, Row: compoundkey.Join("order", compoundkey.Int(o.Number, 6))}
-	}}, append(harness.AsyncIf[order](async, x.invoice), x.byEmail)...))
+	}}, append(harness.AsyncIf[order](async, placed), x.invoice, x.byEmail)...))
 	x.lines = assert.Must[*patterns.Repository[line]](t)(patterns.NewRepository(x.table, patterns.Schema[line]{Name: "lines", Rows: compoundkey.Starting("line"), Key: func(l *line) tables.Key {
 		return tables.Key{Partition: l.Customer, Row: compoundkey.Join("line", compoundkey.Int(l.Order, 6), compoundkey.Int(l.Number, 3))}
 	}}))

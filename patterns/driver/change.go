@@ -38,7 +38,7 @@ func (k ChangeKind) String() string {
 type Change struct {
 	Kind   ChangeKind // a pattern that reports changes must ignore ChangeTouch
 	Key    tables.Key
-	ID     string            // unique ID of this change; use it in the names of new blobs and of rows in other partitions
+	ID     string            // unique ID of this change; use it in the names of rows in other partitions
 	Entity any               // the new state, or the state that was read for a delete
 	Given  any               // for a merge: a pointer to the caller's value, whose properties are merged; nil for other kinds
 	Stored tables.Properties // the properties to store, after the transforms; nil for a delete
@@ -77,6 +77,14 @@ func (c *Change) Writes(property string) bool {
 	return c.Kind != ChangeDelete && (c.Kind != ChangeMerge || c.state != nil && c.state.Given.Has(property))
 }
 
+// StoresOutside is for a Transform.Store, which calls it for each thing that it stores, or with DryRun would store, outside of the partition.
+// Explain lists them.
+func (c *Change) StoresOutside(name string) {
+	if c.state != nil {
+		c.state.Outside = append(c.state.Outside, c.pattern+": "+name)
+	}
+}
+
 // Note stores a value with the change for later calls of the same pattern.
 func (c *Change) Note(v any) {
 	if c.state == nil {
@@ -100,6 +108,7 @@ func (c *Change) Noted() any {
 type ChangeState struct {
 	Given, Base tables.Properties // for a merge: the properties that it sends, and the properties that the row has
 	Whole       bool              // for a merge: MergeWhole was called, so the change replaces the row
+	Outside     []string          // what transforms store outside of the partition
 
 	notes map[string]any // by pattern
 }

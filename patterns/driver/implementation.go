@@ -159,9 +159,13 @@ const (
 type Transform struct {
 	Stage Stage
 	// Store converts properties of the entity into the properties to store: all of them, or those that a merge
-	// sends. Unless change.DryRun is set, it may write outside of the partition the things that OutsideKeys has
-	// named. Every copy of the entity is made from the result.
+	// sends. Unless change.DryRun is set, Store of StageSpill may store something new outside of the partition, such as a
+	// blob. Every copy of the entity is made from the result.
 	Store func(ctx context.Context, change *Change, p tables.Properties) (tables.Properties, error)
+	// After is called with the change once it is known whether its transaction was committed, and, with committed false, once the result of
+	// Store is not used. It returns what is left to do, nil for nothing: to remove what no row refers to now. The repository does that in the
+	// background, and does not if the process dies.
+	After func(ctx context.Context, change *Change, committed bool) func(ctx context.Context)
 	// Load reverses Store. It returns ErrOutdated if the properties refer to something that no longer exists,
 	// because the entity may have been replaced. Then the repository reads the row again, and returns
 	// ErrGarbled if the row has not changed. An ErrNotFound of Load also becomes ErrGarbled, since
@@ -267,9 +271,6 @@ type Reconciliation struct {
 	// message have the same ChangeID. Another attempt to make the change has another message and another
 	// ChangeID.
 	ChangeID string
-	// NotCommitted reports that the service has refused the writer's change, so that Reconcile must only free
-	// what was reserved for that change. It is false in a worker, and if the outcome is unknown.
-	NotCommitted bool
 	// Err is set by Reconcile if it cannot reconcile the entity.
 	Err error
 

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -34,10 +33,11 @@ import (
 const processVariable = "TABLEPATTERNS_CHAOS_PROCESS"
 
 const (
-	chaosVisibility = 2 * time.Second
-	chaosPeople     = 40 // numbers of people, so that writers meet
-	chaosFaults     = 0.03
-	chaosWriters    = 2 // goroutines of a writer
+	chaosDeadline = 2 * time.Second // of blobs
+	chaosGrace    = time.Second     // of sweeps
+	chaosPeople   = 40              // numbers of people, so that writers meet
+	chaosFaults   = 0.03
+	chaosWriters  = 2 // goroutines of a writer
 )
 
 // role is what a process does until it is killed or its standard input ends.
@@ -45,7 +45,6 @@ type role string
 
 const (
 	writer   role = "writer"
-	worker   role = "worker"
 	repairer role = "repairer"
 )
 
@@ -88,7 +87,7 @@ func beProcess(t *testing.T, text string) {
 		s = s.WithRetries(0)
 	}
 	s, _ = s.Faulty(trouble(rand.New(rand.NewPCG(o.Seed, 1))))
-	w, err := openWorld(s, o.In, &eventual.QueueOptions{VisibilityTimeout: chaosVisibility})
+	w, err := openWorld(s, o.In)
 	ok(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -104,10 +103,6 @@ func beProcess(t *testing.T, text string) {
 			running.Go(func() { p.write(ctx, t, rand.New(rand.NewPCG(o.Seed, 2+n)), fmt.Sprint(o.Seed, "-", n, "-")) })
 		}
 		running.Wait()
-	case worker:
-		worker, err := eventual.NewWorker(w.queue, nil, &eventual.WorkerOptions{Concurrency: 4, MaxDequeues: 1000, MinPoll: 20 * time.Millisecond,
-			MaxPoll: 200 * time.Millisecond, RetryDelay: func(int) time.Duration { return 200 * time.Millisecond }})
-		ok(t, err, worker.Run(ctx))
 	case repairer:
 		p.repair(ctx, t, rand.New(rand.NewPCG(o.Seed, 2)))
 	}
@@ -120,7 +115,7 @@ func trouble(dice *rand.Rand) storagetest.Injector {
 			return nil
 		}
 		if dice.IntN(4) == 0 {
-			margin := lease.Margin(chaosVisibility)
+			margin := lease.Margin(chaosDeadline)
 			return harness.LateRequest{Network: http.DefaultClient, After: margin / 2, Until: margin * 9 / 10}
 		}
 		faults := slices.DeleteFunc(storagetest.FaultsOf(call.Kind), func(f storagetest.Fault) bool {
@@ -252,14 +247,11 @@ func explained(err error) error {
 	return err
 }
 
-// repair runs maintenance over and over: Verify and Repair with the shortest Lag. Sweep only looks, since no blob is an hour old.
+// repair runs maintenance over and over: Verify and Repair with the shortest Lag. Sweep has the shortest Grace.
 func (p *process) repair(ctx context.Context, t *testing.T, dice *rand.Rand) {
 	lag := time.Nanosecond
 	jobs := append(harness.RepositoryJobs(func(w *world) *patterns.Repository[person] { return w.repo }, lag),
-		harness.Job[*world]{Name: "Sweep", Run: func(ctx context.Context, w *world) error {
-			_, err := w.photo.Sweep(ctx, nil)
-			return err
-		}})
+		harness.Job[*world]{Name: "Sweep", Run: func(ctx context.Context, w *world) error { return w.sweep(ctx) }})
 	jobs = append(jobs, jobs[1], jobs[1]) // Repair
 	for ctx.Err() == nil {
 		job := jobs[dice.IntN(len(jobs))]

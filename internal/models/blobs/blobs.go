@@ -1,6 +1,5 @@
 // Package blobs is a model of blobs that rows name, without a message on a queue: the writer deletes the blob that its change leaves, and a
-// sweep deletes what writers leave that die. Package largeentities keeps these rules except InsertOnce; it also puts an intent, so that a worker
-// need not wait for the term. The model does no I/O. A test explores every order of requests, ticks of the clock, crashes, late requests and
+// sweep deletes what writers leave that die. Package largeentities follows it. The model does no I/O. A test explores every order of requests, ticks of the clock, crashes, late requests and
 // requests that a proxy sends twice, and drops each rule of the protocol in turn.
 //
 //	writer   1. read the entity, and store the new blob under a new name, with its term

@@ -196,11 +196,15 @@ func (r *Engine) StageUnchanged(ctx context.Context, x *core.Transaction, v any)
 // add. Before that it discards the companions of an earlier plan, and the edits that patterns made to the
 // caller's entities for that plan.
 func (s *Set) accompany(ctx context.Context) error {
+	for _, w := range s.members[len(s.own):] {
+		w.forget(ctx)
+		s.collect(w)
+	}
 	s.members, s.companionRows = s.own[:len(s.own):len(s.own)], nil
 	for _, w := range s.own {
 		if w.edited {
 			w.edited = false
-			w.assume(w.unedited)
+			w.assume(ctx, w.unedited)
 		}
 	}
 	for _, w := range s.own {
@@ -248,7 +252,7 @@ const maxMembers = entity.MaxTransactionOperations
 func (s *Set) addCompanion(ctx context.Context, p *driver.Implementation, beside *Work, c stagedChange) error {
 	for _, m := range s.members {
 		if c.edited != nil && m.lent == c.edited {
-			return m.edit()
+			return m.edit(ctx)
 		}
 	}
 	w, err := c.prepare(ctx)
@@ -293,7 +297,7 @@ func (s *Set) memberOf(r *Engine, key entity.Key) *Work {
 }
 
 // edit replaces the entity of a member by the copy that a pattern has read with GetIn and changed.
-func (w *Work) edit() error {
+func (w *Work) edit(ctx context.Context) error {
 	if w.engine.Schema.Key(w.lent) != w.Change.Key {
 		return errKeyChanged
 	}
@@ -303,13 +307,16 @@ func (w *Work) edit() error {
 			w.given = w.Entity
 		}
 	}
-	w.assume(w.lent)
+	w.assume(ctx, w.lent)
 	w.lent = nil
 	return nil
 }
 
 // assume replaces the entity of a change by v, and discards the stored form of the previous value.
-func (w *Work) assume(v any) { w.Change.Entity, w.Entity, w.Change.Stored, w.merged = v, v, nil, nil }
+func (w *Work) assume(ctx context.Context, v any) {
+	w.forget(ctx)
+	w.Change.Entity, w.Entity = v, v
+}
 
 // GetIn implements Host.GetIn.
 func (r *Engine) GetIn(ctx context.Context, x *core.Transaction, key entity.Key) (any, error) {

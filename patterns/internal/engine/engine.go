@@ -44,7 +44,7 @@ type Engine struct {
 	rememberers  []*driver.Implementation
 	Transformers []*driver.Implementation // in order of writing
 	Layout       *driver.Implementation   // nil for none
-	spills       bool                     // a pattern writes blobs or other objects outside of the table when it stores properties
+	spills       bool                     // a transform stores blobs or other objects outside of the table
 	seals        *driver.Implementation   // the pattern whose Transform authenticates copies, nil for none
 }
 
@@ -78,8 +78,8 @@ func (r *Engine) Name() string {
 	return r.Schema.Name
 }
 
-// ReachesOut reports whether changes have effects outside of the partition.
-func (r *Engine) ReachesOut() bool { return len(r.intents)+len(r.Outside) > 0 }
+// reachesOut reports whether changes have effects outside of the partition.
+func (r *Engine) reachesOut() bool { return r.spills || len(r.intents)+len(r.Outside) > 0 }
 
 // Intends reports whether changes have effects outside of the partition for which they store an intent.
 func (r *Engine) Intends() bool { return len(r.intents) > 0 }

@@ -70,11 +70,9 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 			same := func(w *Work) bool { return w.engine.Name() == m.Repository && w.Change.Key == m.Key }
 			r = named[slices.IndexFunc(named, same)].engine
 			t := &target{Member: m}
-			if s.committed { // otherwise, t keeps all keys, to undo all that was prepared, also for patterns with Async
-				var left bool
-				t.Outside, left = r.atOnce(m.Outside)
-				rest.Workers = rest.Workers || left
-			}
+			var left bool
+			t.Outside, left = r.atOnce(m.Outside)
+			rest.Workers = rest.Workers || left
 			if at := slices.IndexFunc(s.members, same); at >= 0 {
 				t.seen = s.members[at].after
 			}
@@ -82,7 +80,7 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 				targets = append(targets, t)
 			}
 		}
-		c := &convergence{engine: r, change: intent.ID, refused: !s.committed, targets: targets}
+		c := &convergence{engine: r, change: intent.ID, targets: targets}
 		c.apply(ctx)
 		rounds = append(rounds, c)
 		clean = clean && !slices.ContainsFunc(targets, func(t *target) bool { return t.err != nil })
@@ -97,7 +95,7 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 	switch {
 	case rest.Workers && clean: // workers read the entities again, so this writer need not
 		return rest, nil
-	case clean && s.committed:
+	case clean:
 		rest.Close = closing
 		return rest, nil
 	}
@@ -127,7 +125,6 @@ type convergence struct {
 	engine   *Engine
 	change   string // ID of the message's change
 	received bool   // the intent's keys come from a message and may be forged
-	refused  bool   // the caller is the writer, and knows that its change is not committed
 	targets  []*target
 	open     []*target // not done, and not failed
 }
@@ -228,7 +225,7 @@ func (c *convergence) round(ctx context.Context) {
 			if len(keys) == 0 || t.err != nil {
 				continue
 			}
-			rec := driver.NewReconciliation(p.Name, driver.Reconciliation{Key: t.Key, Keys: keys, Received: c.received, ChangeID: c.change, NotCommitted: c.refused})
+			rec := driver.NewReconciliation(p.Name, driver.Reconciliation{Key: t.Key, Keys: keys, Received: c.received, ChangeID: c.change})
 			if t.seen.row != nil {
 				rec.Entity, rec.Stored = t.seen.entity, t.seen.row.Properties
 			}

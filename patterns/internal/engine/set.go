@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
@@ -32,10 +33,10 @@ type Set struct {
 	rows    []tablerow.Row // the caller's rows, beside its entities
 	numbers []int          // for each of rows: the number of the caller's change
 
-	companionRows []companionRow         // the rows that patterns have added beside companions, in the present plan
-	gone          map[string]azcore.ETag // row keys of copies that the set could not delete since they do not exist, with the ETag of the entity that listed each
-	marking       *marking               // the copies in other partitions that are marked for the present attempt, nil for none
-	prepared      bool                   // something outside of the partition may have been written before the transaction
+	companionRows []companionRow          // the rows that patterns have added beside companions, in the present plan
+	gone          map[string]azcore.ETag  // row keys of copies that the set could not delete since they do not exist, with the ETag of the entity that listed each
+	marking       *marking                // the copies in other partitions that are marked for the present attempt, nil for none
+	rest          []func(context.Context) // what transforms have left to do
 	committed     bool
 	etags         []azcore.ETag // for each of the caller's changes
 }
@@ -72,6 +73,11 @@ func (s *Set) Run(ctx context.Context) error {
 			return w.Located(err)
 		}
 	}
+	defer func() {
+		if len(s.rest) > 0 {
+			s.finishSpills(ctx)
+		}
+	}()
 	err = backoff.Retry(ctx, s.own[0].engine.Schema.MaxAttempts, func() (again bool, err error) {
 		if err = s.Complete(ctx); err == nil {
 			err = s.runOnce(ctx)
@@ -87,14 +93,12 @@ func (s *Set) Run(ctx context.Context) error {
 	return err
 }
 
-// startAgain discards what the set has prepared under an intent that it gives up. The blobs of that intent were already
-// removed.
+// startAgain discards what the set has prepared under an intent that it gives up.
 func (s *Set) startAgain() {
-	s.prepared = false
 	for _, w := range s.own {
-		w.State, w.merged = &driver.ChangeState{Given: w.State.Given}, nil
-		if !w.asStored {
-			w.Change.Stored = nil
+		w.State = &driver.ChangeState{Given: w.State.Given}
+		if w.merged = nil; !w.asStored {
+			w.Change.Stored = nil // commit has called Transform.After
 		}
 		w.Begin()
 	}
@@ -106,7 +110,8 @@ var errReplanned = errors.New("concurrent writers changed the entities that patt
 
 // runOnce is one attempt of Run, with at most one intent.
 func (s *Set) runOnce(ctx context.Context) error {
-	if !s.intends() {
+	intends, spills := s.reach()
+	if !intends && !spills {
 		return s.commit(ctx, nil)
 	}
 	if err := s.preflight(ctx); err != nil {
@@ -139,7 +144,7 @@ func (s *Set) completeAgain(ctx context.Context) error {
 		if !slices.ContainsFunc(w.engine.completers, func(p *driver.Implementation) bool { return p.Companions != nil }) {
 			continue
 		}
-		w.Change.Stored, w.merged = nil, nil
+		w.forget(ctx)
 		if err := w.complete(ctx); err != nil {
 			return w.Located(err)
 		}
@@ -147,9 +152,13 @@ func (s *Set) completeAgain(ctx context.Context) error {
 	return s.accompany(ctx)
 }
 
-// intends reports whether members may have effects outside of the partition for which the set stores an intent.
-func (s *Set) intends() bool {
-	return slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.Intends() })
+// reach reports whether members may have effects outside of the partition for which the set stores an intent, and whether transforms may store
+// something there.
+func (s *Set) reach() (intends, spills bool) {
+	for _, w := range s.members {
+		intends, spills = intends || len(w.engine.intents) > 0, spills || w.engine.spills
+	}
+	return intends, spills
 }
 
 // Intent returns an intent that names every key outside of the partition that the set can touch. It omits
@@ -214,9 +223,6 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 		failed = err != nil
 		return err
 	}, func(ctx context.Context) (intents.Rest, error) {
-		if !s.committed && !s.prepared {
-			return intents.Rest{}, nil
-		}
 		return s.apply(ctx, &intent, named)
 	})
 	switch {
@@ -234,9 +240,25 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 // one of the caller's entities. intent names the effects that a plan may have; it is nil for a set that can
 // have no such effects.
 func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
-	s.prepared = s.prepared || slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.spills })
 	outcome := marks.Refused
 	defer func() { s.settle(ctx, outcome, (*background.Tasks).Do) }()
+	if _, spills := s.reach(); !spills {
+		return s.attempt(ctx, intent, &outcome)
+	}
+	bounded, done := lease.Bounded(ctx) // ends at the first deadline of what transforms have stored
+	defer func() {
+		done()
+		s.after(ctx, outcome)
+	}()
+	err := s.attempt(bounded, intent, &outcome)
+	if late := context.Cause(bounded); late != nil && ctx.Err() == nil && outcome == marks.Refused {
+		return s.located(&entity.Error{Kind: entity.ErrUnavailable, Err: late})
+	}
+	return err
+}
+
+// attempt makes the attempts of commit, and sets the outcome of the last one.
+func (s *Set) attempt(ctx context.Context, intent *intents.Intent, outcome *marks.Outcome) error {
 	for attempt := 0; ; {
 		d, err := s.Draft(ctx)
 		if err != nil {
@@ -249,12 +271,12 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 			etags, writeID, err = s.table.CommitWithin(ctx, s.bounds(), s.own[0].Op, d.Writes...)
 		}
 		if err == nil {
-			outcome = marks.Committed
+			*outcome = marks.Committed
 			s.Finish(d, etags, writeID)
 			return nil
 		}
 		if errors.Is(err, entity.ErrUnknownOutcome) {
-			outcome = marks.Unknown
+			*outcome = marks.Unknown
 		}
 		again, learned := false, false
 		if marked != nil { // the error is located; a companion that has changed is read again
@@ -287,29 +309,30 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 }
 
 // bounds returns how the transaction may be sent. No ETag guards an insert: if it was applied, and the entity deleted since, a second attempt
-// would insert it without its rows in other partitions.
-func (s *Set) bounds() core.Bounds {
-	if s.marking == nil {
-		return core.Bounds{}
+// would insert it without its rows in other partitions and its blobs.
+func (s *Set) bounds() (b core.Bounds) {
+	inserts := slices.ContainsFunc(s.members, func(w *Work) bool { return w.Change.Kind == driver.ChangeInsert })
+	if _, spills := s.reach(); spills {
+		b.Once = inserts
 	}
-	once := !s.marking.rules.Has(marks.InsertOnce)
-	return core.Bounds{Term: s.marking.term, Once: once && slices.ContainsFunc(s.members, func(w *Work) bool { return w.Change.Kind == driver.ChangeInsert })}
+	if s.marking != nil {
+		b.Term = s.marking.term
+		b.Once = inserts && !s.marking.rules.Has(marks.InsertOnce)
+	}
+	return b
 }
 
 // stillNamed returns errReplanned if the intent does not cover the present plan: the plan touches a key that
-// the intent does not name, or would write a second blob under the same name.
+// the intent does not name.
 func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
-	if !s.intends() {
+	if intends, _ := s.reach(); !intends {
 		return nil
 	}
 	now, err := s.Intent(ctx)
 	if err != nil {
 		return err
 	}
-	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // a new blob would get the name of the failed plan's blob
-		return w.engine.spills && w.Change.Kind != driver.ChangeDelete && w.Change.Stored == nil
-	})
-	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) {
+	if !covers(cmp.Or(intent, &intents.Intent{}), &now) {
 		return errReplanned
 	}
 	return nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -26,12 +27,13 @@ type Work struct {
 	completed []string          // for a merge: the properties that patterns have changed to complete the entity
 	Fetched   Fetched           // rows that a bulk write or job has already read, so that rebase need not
 	engine    *Engine
-	number    int       // number of the change in the caller's transaction, from 1; 0 for a single verb
-	forgets   []string  // patterns with copies in other partitions that the change removes from the entity's list
-	asStored  bool      // a job writes the entity again as it is stored: the job has set Change.Stored
-	given     any       // the caller's value, if Entity is a copy of it that patterns complete or edit
-	after     *snapshot // the state that the transaction stored, nil if unknown
-	written   func()    // called after the commit, nil for nothing
+	number    int                     // number of the change in the caller's transaction, from 1; 0 for a single verb
+	forgets   []string                // patterns with copies in other partitions that the change removes from the entity's list
+	asStored  bool                    // a job writes the entity again as it is stored: the job has set Change.Stored
+	given     any                     // the caller's value, if Entity is a copy of it that patterns complete or edit
+	after     *snapshot               // the state that the transaction stored, nil if unknown
+	written   func()                  // called after the commit, nil for nothing
+	rest      []func(context.Context) // what transforms have left to do
 
 	first int         // index of the entity's own row in the present plan
 	next  *core.State // state of the entity after the present plan
