@@ -38,7 +38,7 @@ func personSchema() patterns.Schema[person] {
 		Key: func(p *person) tables.Key {
 			return tables.Key{Partition: p.Team, Row: compoundkey.Join("person", compoundkey.Int(p.ID, 4))}
 		},
-		Rows: compoundkey.Starting("person"),
+		Prefix: "person",
 	}
 }
 

@@ -41,7 +41,7 @@ func declare(account *tables.Account) (*patterns.Store, *patterns.Repository[Emp
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		Rows: compoundkey.Starting("empid"),
+		Prefix: "empid",
 	}, byEmail)
 	return store, employees, byEmail, err
 }

@@ -136,6 +136,9 @@ func (r *Engine) State(v any) *core.State { return core.StateOf(r.Codec.Meta(v))
 
 // Get reads one entity by its own row. Requests: 1.
 func (r *Engine) Get(ctx context.Context, op string, key entity.Key) (any, error) {
+	if err := r.Schema.Own.CheckPartition(key.Partition); err != nil {
+		return nil, r.Invalid(op, key, err)
+	}
 	return r.Primary.Get(ctx, op, key)
 }
 
