@@ -190,7 +190,7 @@ func TestRepositoriesOverATokenWork(t *testing.T) {
 		Department string
 		ID         int
 	}
-	employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(client.Table(), patterns.Schema[employee]{Rows: compoundkey.Starting("empid"),
+	employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(client.Table(), patterns.Schema[employee]{Prefix: "empid",
 		Key: func(e *employee) tables.Key {
 			return at(e.Department, compoundkey.Join("empid", compoundkey.Int(e.ID, 6)))
 		}}))

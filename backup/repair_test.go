@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/backup"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -34,8 +33,8 @@ func openStaff(t testing.TB, account *tables.Account, table string) *staff {
 	byEmail := interpartition.NewIndex("email", func(e *employee) string { return e.Email }, nil)
 	s.byBadge = interpartition.NewUnique("badge", func(e *employee) string { return e.Badge }, nil)
 	s.employees = assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(s.store.Table(table), patterns.Schema[employee]{
-		Key:  func(e *employee) tables.Key { return tables.Key{Partition: e.Department, Row: "empid_" + e.Name} },
-		Rows: compoundkey.Starting("empid"),
+		Key:    func(e *employee) tables.Key { return tables.Key{Partition: e.Department, Row: "empid_" + e.Name} },
+		Prefix: "empid",
 	}, byEmail, s.byBadge))
 	assert.Check(t, s.store.Create(t.Context()))
 	return s

@@ -71,13 +71,13 @@ func Example() {
 	table := store.Table("ExampleManager")
 	manager := managers()
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
-		Key: func(d *Department) tables.Key { return keyOfDepartment(d.Name) }, Rows: compoundkey.Starting("dept"),
+		Key: func(d *Department) tables.Key { return keyOfDepartment(d.Name) }, Prefix: "dept",
 	}, manager.Holder())
 	if err != nil {
 		log.Fatal(err)
 	}
 	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+		Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, Prefix: "empid",
 	}, manager.Source())
 	if err != nil {
 		log.Fatal(err)
@@ -132,7 +132,7 @@ func ExampleNew() {
 	}
 	city := cities()
 	employees, err := patterns.NewRepository(store.Table("ExampleEmployees"), patterns.Schema[Employee]{
-		Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+		Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, Prefix: "empid",
 	}, city.Holder())
 	if err != nil {
 		log.Fatal(err)

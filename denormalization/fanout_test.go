@@ -69,12 +69,12 @@ func (w *offices) start(s *storagetest.Service) (*officeProcess, error) {
 		return nil, err
 	}
 	p.city = &seen[office]{pattern: copies.Source()}
-	p.offices, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[office]{Name: "offices", Rows: compoundkey.Starting("office"), Key: func(o *office) tables.Key { return officeKey(o.Code) }}, p.city)
+	p.offices, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[office]{Name: "offices", Prefix: "office", Key: func(o *office) tables.Key { return officeKey(o.Code) }}, p.city)
 	return p, err
 }
 
 func memberSchema() patterns.Schema[member] {
-	return patterns.Schema[member]{Name: "members", Rows: compoundkey.Starting("member"), Key: func(m *member) tables.Key { return memberKey(m.ID) }}
+	return patterns.Schema[member]{Name: "members", Prefix: "member", Key: func(m *member) tables.Key { return memberKey(m.ID) }}
 }
 
 // cityLink copies an office's city into all its members.
@@ -328,7 +328,7 @@ func TestHoldersNamedTwice(t *testing.T) {
 	copies := denormalization.New("city", link, &denormalization.Options{Limit: 2})
 	members := assert.Must[*patterns.Repository[member]](t)(patterns.NewRepository(table, memberSchema(), copies.Holder()))
 	all := assert.Must[*patterns.Repository[office]](t)(patterns.NewRepository(table,
-		patterns.Schema[office]{Name: "offices", Rows: compoundkey.Starting("office"), Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source()))
+		patterns.Schema[office]{Name: "offices", Prefix: "office", Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source()))
 	for id := range 3 {
 		assert.Check(t, members.Insert(ctx, &member{ID: id}))
 	}

@@ -169,7 +169,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if runner != nil {
 		runner = registered{runner, &p.carryOut}
 	}
-	p.employees, err = patterns.NewRepository(harness.In(account.Table(w.employees), runner), patterns.Schema[employee]{Name: "employees", Rows: compoundkey.Starting("empid"), MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, harness.AsyncIf[employee](w.placement == async, p.details)...)
+	p.employees, err = patterns.NewRepository(harness.In(account.Table(w.employees), runner), patterns.Schema[employee]{Name: "employees", Prefix: "empid", MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, harness.AsyncIf[employee](w.placement == async, p.details)...)
 	return p, err
 }
 
@@ -193,7 +193,7 @@ func (w *world) openDepartments(account *tables.Account, runner intents.Runner, 
 		attached = append(attached, interpartition.NewIndex("department", func(d *department) string { return d.Name }, &interpartition.Options[department]{ByPartition: true}))
 	}
 	return patterns.NewRepository(harness.In(account.Table(w.departments), runner), patterns.Schema[department]{
-		Name: "departments", Rows: compoundkey.Starting("dept"), MaxAttempts: 40,
+		Name: "departments", Prefix: "dept", MaxAttempts: 40,
 		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 	}, attached...)
 }

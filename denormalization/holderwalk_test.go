@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -233,12 +232,12 @@ func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
 	if w.blind {
 		holder = blindHolder{holder}
 	}
-	p.departments, err = patterns.NewRepository(account.Table("Company"), patterns.Schema[department]{Rows: compoundkey.Starting("dept"),
+	p.departments, err = patterns.NewRepository(account.Table("Company"), patterns.Schema[department]{Prefix: "dept",
 		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, holder)
 	if err != nil {
 		return nil, err
 	}
-	p.employees, err = patterns.NewRepository(account.Table("Company"), patterns.Schema[employee]{Rows: compoundkey.Starting("empid"),
+	p.employees, err = patterns.NewRepository(account.Table("Company"), patterns.Schema[employee]{Prefix: "empid",
 		Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source())
 	return p, err
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -52,10 +51,10 @@ func newAttacked(t *testing.T, copies *denormalization.Copies[employee, departme
 	assert.Check(t, err)
 	a, table := &attacked{queue: queue}, account.Table(s.TableName(t))
 	a.departments = assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[department]{
-		Name: "departments", Rows: compoundkey.Starting("dept"), MayName: mayName, Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
+		Name: "departments", Prefix: "dept", MayName: mayName, Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 	}, copies.Holder()))
 	a.employees = assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(table, registered{harness.Runner(queue), &a.carryOut}), patterns.Schema[employee]{
-		Name: "employees", Rows: compoundkey.Starting("empid"), MayName: mayName, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) },
+		Name: "employees", Prefix: "empid", MayName: mayName, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) },
 	}, copies.Source()))
 	assert.Check(t, table.Create(t.Context()), queue.Create(t.Context()))
 	assert.Check(t, a.departments.Insert(t.Context(), &department{Site: "Works", Name: "A"}))

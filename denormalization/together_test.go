@@ -103,12 +103,12 @@ func (w *brands) start(s *storagetest.Service) (*brandProcess, error) {
 	}
 	p := &brandProcess{queue: queue}
 	copies := denormalization.New("brand", w.link(), nil)
-	p.products, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[product]{Name: "products", Rows: compoundkey.Starting("product"),
+	p.products, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[product]{Name: "products", Prefix: "product",
 		Key: func(p *product) tables.Key { return productKey(p.Partition, p.ID) }}, copies.Holder())
 	if err != nil {
 		return nil, err
 	}
-	p.brands, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[brand]{Name: "brands", Rows: compoundkey.Starting("brand"),
+	p.brands, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[brand]{Name: "brands", Prefix: "brand",
 		Key: func(b *brand) tables.Key { return brandKey(b.Code) }}, copies.Source())
 	return p, err
 }

@@ -3,7 +3,6 @@ package denormalization_test
 import (
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -33,7 +32,7 @@ func TestTouch(t *testing.T) {
 		assert.Check(t, err)
 		index := intrapartition.NewUnique("name", func(e *employee) string { return e.Name }, nil)
 		employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(t.w.employees), runner),
-			patterns.Schema[employee]{Name: "employees", Rows: compoundkey.Starting("empid"), Key: t.employees.KeyOf}, index, copies.Source()))
+			patterns.Schema[employee]{Name: "employees", Prefix: "empid", Key: t.employees.KeyOf}, index, copies.Source()))
 		if report := assert.Must[patterns.RebuildReport](t)(employees.Rebuild(ctx, nil)); report.Written != 2 || report.Failed != 0 {
 			t.Errorf("%+v", report)
 		}

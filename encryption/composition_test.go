@@ -40,7 +40,7 @@ func (w *world) indexed(t testing.TB, table string, x indexes) (*patterns.Reposi
 	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	assert.Check(t, queue.Create(t.Context()))
 	r := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Prefix: "empid",
 	}, encryption.New[employee]("encryption", w.registry, nil), x.name, x.lean, x.badge, x.badgeID))
 	assert.Check(t, r.Table().CreateIfMissing(t.Context()))
 	return r, queue

@@ -77,7 +77,7 @@ func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *look
 	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	assert.Check(t, queue.Create(t.Context()))
 	x.repo = assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Prefix: "empid",
 	}, encryption.New[employee]("encryption", w.registry, o), x.near, x.nearLean, x.far, x.farLean, x.list))
 	assert.Check(t, x.repo.Table().CreateIfMissing(t.Context()))
 	return x
@@ -184,7 +184,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 	assert.Check(t, queue.Create(ctx))
 	r := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Prefix: "empid",
 	}, encryption.New[employee]("encryption", w.registry, nil), lean))
 	assert.Must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
 	requests := func(when string, want int) {

@@ -171,7 +171,7 @@ func TestRefusals(t *testing.T) {
 	assert.Equal(t, counter.Count(), 0, "requests")
 	rest := anythings(t, r.Table(), w.registry, &encryption.Options{Resolver: func(_, _, p string) bool { return p == "S" }})
 	for name, v := range map[string]tables.Value{"P": tables.Binary([]byte("TPE\x01 and more")), encryption.SealProperty: tables.Int32(1), "_ClientEncryptionMetadata1": tables.String("{}")} {
-		if err := rest.Insert(ctx, &anything{RowKey: "x", Rest: map[string]tables.Value{name: v}}); !errors.Is(err, tables.ErrInvalid) {
+		if err := rest.Insert(ctx, &anything{PartitionKey: "p", RowKey: "x", Rest: map[string]tables.Value{name: v}}); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a plain %s %#v: %v", name, v, err)
 		}
 	}
@@ -183,12 +183,12 @@ func TestRefusals(t *testing.T) {
 		{tables.String(strings.Repeat("€", 21_806)), true}, {tables.String(strings.Repeat("€", 21_806) + "x"), false},
 		{tables.String(strings.Repeat("x", 65_418)), true}, {tables.String(strings.Repeat("x", 65_419)), false},
 	} {
-		err := rest.Insert(ctx, &anything{RowKey: fmt.Sprint("size", i), Rest: map[string]tables.Value{"S": c.value}})
+		err := rest.Insert(ctx, &anything{PartitionKey: "p", RowKey: fmt.Sprint("size", i), Rest: map[string]tables.Value{"S": c.value}})
 		if c.fits != (err == nil) || err != nil && !errors.Is(err, tables.ErrTooLarge) {
 			t.Errorf("value %d: %v", i, err)
 		}
 		if c.fits {
-			if got := assert.Must[*anything](t)(rest.Get(ctx, tables.Key{Row: fmt.Sprint("size", i)})); got.Rest["S"] != c.value {
+			if got := assert.Must[*anything](t)(rest.Get(ctx, tables.Key{Partition: "p", Row: fmt.Sprint("size", i)})); got.Rest["S"] != c.value {
 				t.Errorf("value %d is read as another", i)
 			}
 		}

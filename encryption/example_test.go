@@ -35,7 +35,7 @@ func openPeople(store *patterns.Store, registry *encryption.Registry) (*patterns
 		return nil, nil, err
 	}
 	byNumber := intrapartition.NewIndex("number", func(p *Person) compoundkey.Part { return beacon.Part(tables.String(p.Number)) }, nil)
-	people, err := patterns.NewRepository(store.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, Rows: compoundkey.Starting("empid")},
+	people, err := patterns.NewRepository(store.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, Prefix: "empid"},
 		encryption.New[Person]("encryption", registry, nil), byNumber)
 	if err != nil {
 		return nil, nil, err

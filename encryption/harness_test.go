@@ -94,7 +94,7 @@ func (w *world) employees(t testing.TB, table string, o *encryption.Options, oth
 
 func employeesOf(table *tables.Table, registry *encryption.Registry, o *encryption.Options, others ...patterns.Pattern[employee]) (*patterns.Repository[employee], error) {
 	return patterns.NewRepository(table, patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Prefix: "empid",
 	}, append([]patterns.Pattern[employee]{encryption.New[employee]("encryption", registry, o)}, others...)...)
 }
 

@@ -26,7 +26,7 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 	open := func(table string) *patterns.Repository[employee] {
 		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) }, &interpartition.Options[employee]{ByPartition: true})
 		r := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
-			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Prefix: "empid",
 		}, encryption.New[employee]("encryption", w.registry, nil), byNumber))
 		assert.Check(t, r.Table().Create(ctx))
 		return r

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -30,7 +29,7 @@ type account struct {
 func (w *world) accounts(t testing.TB, o *encryption.Options, others ...patterns.Pattern[account]) *patterns.Repository[account] {
 	t.Helper()
 	r := assert.Must[*patterns.Repository[account]](t)(patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{
-		Key: func(a *account) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + a.ID} }, Rows: compoundkey.Starting("acc"),
+		Key: func(a *account) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + a.ID} }, Prefix: "acc",
 	}, append([]patterns.Pattern[account]{encryption.New[account]("encryption", w.registry, o)}, others...)...))
 	assert.Check(t, r.Table().CreateIfMissing(t.Context()))
 	return r

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -69,7 +68,7 @@ func TestCopyOfASpilledValue(t *testing.T) {
 		photo := largeentities.NewProperty[person]("Photo", photos, &largeentities.Options{Threshold: 64})
 		byID := interpartition.NewUnique("id", func(p *person) int { return p.ID }, &interpartition.Options[person]{Project: project})
 		people := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, queue),
-			patterns.Schema[person]{Key: func(*person) tables.Key { return employeeKey("Sales", 1) }, Rows: compoundkey.Starting("empid")},
+			patterns.Schema[person]{Key: func(*person) tables.Key { return employeeKey("Sales", 1) }, Prefix: "empid"},
 			photo, encryption.New[person]("encryption", w.registry, nil), byID))
 		p := &person{ID: 7, Essay: "secret", Photo: []byte(strings.Repeat("a", 100))}
 		assert.Check(t, people.Insert(ctx, p), harness.DrainNow(ctx, queue))

@@ -64,7 +64,7 @@ func NewEvents[E any](table *tables.Table, name string, handle func(ctx context.
 	if options != nil && options.Async {
 		pattern = patterns.Async(pattern)
 	}
-	rows, err := patterns.NewRepository(table, patterns.Schema[eventRow[E]]{Name: name, Rows: compoundkey.Starting(name)}, pattern)
+	rows, err := patterns.NewRepository(table, patterns.Schema[eventRow[E]]{Name: name, Prefix: name}, pattern)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func openDesk(s *storagetest.Service, names [2]string, handle func(context.Conte
 		return nil, err
 	}
 	table := d.store.Table(names[0])
-	if d.tickets, err = patterns.NewRepository(table, patterns.Schema[ticket]{Rows: compoundkey.Starting("ticket"), Key: func(v *ticket) tables.Key {
+	if d.tickets, err = patterns.NewRepository(table, patterns.Schema[ticket]{Prefix: "ticket", Key: func(v *ticket) tables.Key {
 		return tables.Key{Partition: v.Team, Row: compoundkey.Join("ticket", compoundkey.String(v.ID))}
 	}}); err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -92,8 +91,8 @@ func ExampleNewEvents() {
 	}
 	table := store.Table("Tickets")
 	customers, err := patterns.NewRepository(table, patterns.Schema[Customer]{
-		Key:  func(c *Customer) tables.Key { return tables.Key{Partition: c.Region, Row: "customer_" + c.ID} },
-		Rows: compoundkey.Starting("customer"),
+		Key:    func(c *Customer) tables.Key { return tables.Key{Partition: c.Region, Row: "customer_" + c.ID} },
+		Prefix: "customer",
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -53,7 +53,7 @@
 // A layout must keep EntityType in the first row. If a type has steps, a projection must select EntityType, and an index with
 // Options.Project must contain it; both need a field of that name. Conditions may use only properties that all versions have.
 // Steps cannot change an entity's key or its index keys. Entities without EntityType are readable as long as their type has
-// no steps; run Upgrade, which adds EntityType if Schema.Rows is set, before you declare the first step.
+// no steps; run Upgrade, which adds EntityType if Schema.Prefix is set, before you declare the first step.
 //
 // # When not to use it
 //

@@ -63,7 +63,7 @@ func openCompany(table *tables.Table) (*Company, error) {
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		Rows: compoundkey.Starting("empid"),
+		Prefix: "empid",
 	}, employee)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func openCompany(table *tables.Table) (*Company, error) {
 		Key: func(d *Department) tables.Key {
 			return tables.Key{Partition: d.Name, Row: compoundkey.Join("dept", compoundkey.String(d.Name))}
 		},
-		Rows: compoundkey.Starting("dept"),
+		Prefix: "dept",
 	}, department)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func ExampleType_Upgrade() {
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		Rows: compoundkey.Starting("empid"),
+		Prefix: "empid",
 	}, employee)
 	if err != nil {
 		log.Fatal(err)
@@ -215,12 +215,12 @@ func ExampleRegistry_inheritance() {
 	ctx := context.Background()
 	table := simulatedTable("ExamplePeople")
 	customer, staff := heterogeneous.NewType[Customer]("Customer", 1, nil), heterogeneous.NewType[Staff]("Staff", 1, nil)
-	customers, err := patterns.NewRepository(table, patterns.Schema[Customer]{Rows: compoundkey.Starting("customer"),
+	customers, err := patterns.NewRepository(table, patterns.Schema[Customer]{Prefix: "customer",
 		Key: func(c *Customer) tables.Key { return tables.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, customer)
 	if err != nil {
 		log.Fatal(err)
 	}
-	employees, err := patterns.NewRepository(table, patterns.Schema[Staff]{Rows: compoundkey.Starting("staff"),
+	employees, err := patterns.NewRepository(table, patterns.Schema[Staff]{Prefix: "staff",
 		Key: func(s *Staff) tables.Key { return tables.Key{Partition: s.PartitionKey, Row: s.RowKey} }}, staff)
 	if err != nil {
 		log.Fatal(err)
@@ -250,7 +250,7 @@ func ExampleRegistry_inheritance() {
 
 // insertOld stores an employee as version 1.
 func insertOld(ctx context.Context, table *tables.Table, e *EmployeeV1) {
-	repository, err := patterns.NewRepository(table, patterns.Schema[EmployeeV1]{Key: (*EmployeeV1).key, Rows: compoundkey.Starting("empid")},
+	repository, err := patterns.NewRepository(table, patterns.Schema[EmployeeV1]{Key: (*EmployeeV1).key, Prefix: "empid"},
 		heterogeneous.NewType[EmployeeV1]("Employee", 1, nil))
 	if err == nil {
 		err = repository.Insert(ctx, e)

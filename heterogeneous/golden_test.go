@@ -3,7 +3,6 @@ package heterogeneous_test
 import (
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -16,7 +15,7 @@ func TestGolden(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())
 	bare := heterogeneous.NewType[employeeV1]("Worker", 1, &heterogeneous.TypeOptions{ByKey: true})
-	workers := assert.Must[*patterns.Repository[employeeV1]](t)(patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Rows: compoundkey.Starting("worker"),
+	workers := assert.Must[*patterns.Repository[employeeV1]](t)(patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Prefix: "worker",
 		Key: func(*employeeV1) tables.Key { return tables.Key{Partition: "Sales", Row: "worker_1"} }}, bare))
 	assert.Check(t, p.employees.Insert(ctx, current(1)), assert.Must[*program](t)(startOld(s, name)).v1.Insert(ctx, old(2)), workers.Insert(ctx, old(3)))
 	for row, want := range map[string]string{

@@ -106,7 +106,7 @@ func startOld(s *storagetest.Service, name string) (*program, error) {
 	p := &program{table: table}
 	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
 	if p.v1, err = patterns.NewRepository(table, patterns.Schema[employeeV1]{
-		Key: func(e *employeeV1) tables.Key { return keyOf(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"), MaxAttempts: 40,
+		Key: func(e *employeeV1) tables.Key { return keyOf(e.Department, e.ID) }, Prefix: "empid", MaxAttempts: 40,
 	}, typ); err != nil {
 		return nil, err
 	}
@@ -122,13 +122,13 @@ func start(s *storagetest.Service, name string, more ...patterns.Pattern[employe
 	}
 	p := &program{table: table, employee: heterogeneous.NewType[employee]("Employee", 3, versions())}
 	if p.employees, err = patterns.NewRepository(table, patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return keyOf(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"), MaxAttempts: 40,
+		Key: func(e *employee) tables.Key { return keyOf(e.Department, e.ID) }, Prefix: "empid", MaxAttempts: 40,
 	}, append([]patterns.Pattern[employee]{p.employee}, more...)...); err != nil {
 		return nil, err
 	}
 	typ := heterogeneous.NewType[department]("Department", 1, nil)
 	if p.departments, err = patterns.NewRepository(table, patterns.Schema[department]{
-		Key: func(d *department) tables.Key { return departmentKey(d.DepartmentName) }, Rows: compoundkey.Starting("dept"),
+		Key: func(d *department) tables.Key { return departmentKey(d.DepartmentName) }, Prefix: "dept",
 	}, typ); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -32,7 +31,7 @@ func TestMergeIntoWhatAStepDrops(t *testing.T) {
 	table := assert.Must[*tables.Table](t)(tableOf(s, s.TableName(t)))
 	assert.Check(t, table.Create(ctx))
 	before := assert.Must[*patterns.Repository[first]](t)(patterns.NewRepository(table, patterns.Schema[first]{
-		Key: func(e *first) tables.Key { return keyOf(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+		Key: func(e *first) tables.Key { return keyOf(e.Department, e.ID) }, Prefix: "empid",
 	}, heterogeneous.NewType[first]("Employee", 1, nil)))
 	typ := heterogeneous.NewType[second]("Employee", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{
 		heterogeneous.From(1, func(old *first) (*second, error) {
@@ -43,7 +42,7 @@ func TestMergeIntoWhatAStepDrops(t *testing.T) {
 			return next, nil
 		})}})
 	now := assert.Must[*patterns.Repository[second]](t)(patterns.NewRepository(table, patterns.Schema[second]{
-		Key: func(e *second) tables.Key { return keyOf(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+		Key: func(e *second) tables.Key { return keyOf(e.Department, e.ID) }, Prefix: "empid",
 	}, typ))
 	key := keyOf("Sales", 1)
 	assert.Check(t, before.Insert(ctx, &first{place: place{"Sales", 1}, Phone: "none"}))

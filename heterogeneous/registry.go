@@ -54,7 +54,7 @@ func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 	var err error
 	// This handle of the table belongs to no Store: a Store would refuse a repository whose rows also belong to other
 	// repositories.
-	if r.rows, err = patterns.NewRepository(table.Account().Table(table.Name()), patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
+	if r.rows, err = patterns.NewRepository(table.Account().Table(table.Name()), patterns.Schema[row]{Key: (*row).key, AllowEmptyPartition: true}, firstRows{r}); err != nil {
 		return nil, err
 	}
 	r.bags, err = tables.RowsOf[row](table)
@@ -92,7 +92,7 @@ func collide(a, b AnyType) error {
 	case a.goType() == b.goType():
 		return fmt.Errorf("%s and %s both have the Go type %s; define a type of its own for each", a, b, a.goType())
 	case (a.byKey() || b.byKey() || name != otherName) && a.span() != (compoundkey.Span{}) && b.span() != (compoundkey.Span{}) && a.span().Overlaps(b.span()):
-		return fmt.Errorf("%s and %s have keys in common by their Schema.Rows; give each a range of its own", a, b)
+		return fmt.Errorf("%s and %s have keys in common by their Schema.Prefix or Rows; give each a prefix of its own", a, b)
 	}
 	return nil
 }

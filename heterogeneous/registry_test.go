@@ -153,7 +153,7 @@ func (rot[T]) turn(p tables.Properties) (tables.Properties, error) {
 // reports keeps reports on a table; more are its patterns after the type.
 func reports(table *tables.Table, more ...patterns.Pattern[report]) (*patterns.Repository[report], *heterogeneous.Registry, error) {
 	typ := heterogeneous.NewType[report]("Report", 1, nil)
-	repo, err := patterns.NewRepository(table, patterns.Schema[report]{Rows: compoundkey.Starting("report"), Key: func(r *report) tables.Key {
+	repo, err := patterns.NewRepository(table, patterns.Schema[report]{Prefix: "report", Key: func(r *report) tables.Key {
 		return tables.Key{Partition: r.Department, Row: compoundkey.Join("report", compoundkey.Int(r.ID, 3))}
 	}}, append([]patterns.Pattern[report]{typ}, more...)...)
 	if err != nil {
@@ -243,12 +243,12 @@ func TestRegistryIsRefused(t *testing.T) {
 	table := assert.Must[*tables.Table](t)(tableOf(s, "Any"))
 	typeOf := func(name string, version int, prefix string, o *heterogeneous.TypeOptions) heterogeneous.AnyType {
 		typ := heterogeneous.NewType[employee](name, version, o)
-		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(_ *employee) tables.Key { return tables.Key{} }, Rows: compoundkey.Starting(prefix)}, typ)
+		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(_ *employee) tables.Key { return tables.Key{} }, Prefix: prefix}, typ)
 		assert.Check(t, err)
 		return typ
 	}
 	other := heterogeneous.NewType[employeeV1]("Employee", 3, nil)
-	_, err := patterns.NewRepository(table, patterns.Schema[employeeV1]{Key: func(*employeeV1) tables.Key { return tables.Key{} }, Rows: compoundkey.Starting("b")}, other)
+	_, err := patterns.NewRepository(table, patterns.Schema[employeeV1]{Key: func(*employeeV1) tables.Key { return tables.Key{} }, Prefix: "b"}, other)
 	assert.Check(t, err)
 	foreign := heterogeneous.NewType[department]("D", 1, nil)
 	_, err = patterns.NewRepository(assert.Must[*tables.Table](t)(tableOf(s, "Other")), patterns.Schema[department]{Key: func(*department) tables.Key { return tables.Key{} }}, foreign)
@@ -344,7 +344,7 @@ func TestRegistryOfAStore(t *testing.T) {
 			Name: name, Key: func(s *ship) tables.Key {
 				return tables.Key{Partition: s.Fleet, Row: compoundkey.Join(name, compoundkey.String(s.Name))}
 			},
-			Rows: compoundkey.Starting(name),
+			Prefix: name,
 		}, typ))
 		assert.Check(t, repo.Insert(t.Context(), &ship{Fleet: "north", Name: "June"}))
 		types = append(types, typ)

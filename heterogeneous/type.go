@@ -93,7 +93,7 @@ func (t *Type[T]) Attach(host driver.Host, _ *T) (driver.Implementation, error) 
 	case t.err != nil:
 		return implementation, t.err
 	case t.options.ByKey && host.Rows() == (compoundkey.Span{}):
-		return implementation, errors.New("Schema.Rows is not set; a type with TypeOptions.ByKey needs it")
+		return implementation, errors.New("neither Schema.Prefix nor Schema.Rows is set; a type with TypeOptions.ByKey needs one of them")
 	}
 	return implementation, nil
 }
@@ -249,7 +249,7 @@ func (t *Type[T]) upgraded(key tables.Key, p tables.Properties) (tables.Properti
 }
 
 // Upgrade writes the entities of older versions as the current version, each under its ETag, while programs read and write. If
-// Schema.Rows is set and the type has no steps, it also adds EntityType to entities without it. Upgrade writes the entities of a
+// Schema.Prefix or Rows is set and the type has no steps, it also adds EntityType to entities without it. Upgrade writes the entities of a
 // partition in change sets. If one entity makes a set fail, Upgrade writes that entity alone, so an entity that programs change
 // constantly delays only itself. You can interrupt Upgrade at any time and run it again, or resume it with JobOptions.Resume.
 //

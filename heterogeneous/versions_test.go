@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -149,7 +148,7 @@ func TestUpgradeTagsTheUntagged(t *testing.T) {
 	assert.ErrorIs(t, assert.Err(p.employees.Get(ctx, bag.Key)), tables.ErrGarbled, "where there are steps")
 	assert.Equal(t, text(assert.Must[any](t)(p.registry.Get(ctx, bag.Key))), "bag empid_000001  4", "the registry, where there are steps")
 	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
-	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, Rows: compoundkey.Starting("empid")}, typ)
+	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, Prefix: "empid"}, typ)
 	assert.Check(t, err)
 	got := assert.Must[patterns.RewriteReport](t)(typ.Upgrade(ctx, nil))
 	if got.Elapsed = 0; got != (patterns.RewriteReport{Read: 1, Written: 1}) {

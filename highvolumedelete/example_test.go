@@ -35,7 +35,7 @@ func openRequests(account *tables.Account, name string, now func() time.Time) (*
 				Key: func(r *LoginRequest) tables.Key {
 					return tables.Key{Partition: r.UserID, Row: compoundkey.Join("at", compoundkey.Time(r.At))}
 				},
-				Rows: compoundkey.Starting("at"),
+				Prefix: "at",
 			})
 		},
 	})

@@ -31,7 +31,7 @@ func keyOf(l *login) tables.Key {
 
 // openLogins is Schema.Open: each table has an index of its own.
 func openLogins(table *tables.Table) (*patterns.Repository[login], error) {
-	return patterns.NewRepository(table, patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")},
+	return patterns.NewRepository(table, patterns.Schema[login]{Key: keyOf, Prefix: "at"},
 		intrapartition.NewUnique("address", func(l *login) compoundkey.Part {
 			if l.Address == "" {
 				return compoundkey.Part{}

@@ -137,7 +137,7 @@ func TestReadFollowsRowOrder(t *testing.T) {
 	schema := schemaOf("Tail", func() time.Time { return noon })
 	schema.RowOrder = highvolumedelete.NewestFirst
 	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
-		return patterns.NewRepository(table, patterns.Schema[login]{Rows: compoundkey.Starting("at"), Key: func(l *login) tables.Key {
+		return patterns.NewRepository(table, patterns.Schema[login]{Prefix: "at", Key: func(l *login) tables.Key {
 			return tables.Key{Partition: l.User, Row: compoundkey.Join("at", compoundkey.TimeDesc(l.At))}
 		}})
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
@@ -50,7 +49,7 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 			assert.Check(t, queue.Create(t.Context()))
 			schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
 			schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
-				return patterns.NewRepository(harness.In(table, queue), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")}, c.pattern(table))
+				return patterns.NewRepository(harness.In(table, queue), patterns.Schema[login]{Key: keyOf, Prefix: "at"}, c.pattern(table))
 			}
 			logins := mustStart(t, s, schema)
 			requests.Reset()
@@ -75,7 +74,7 @@ func TestDroppedPeriodWithIntents(t *testing.T) {
 	store := assert.Must[*patterns.Store](t)(patterns.Open("logins", &patterns.StoreOptions{Account: account}))
 	schema := schemaOf("Logins", func() time.Time { return noon })
 	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
-		return patterns.NewRepository(store.RunTimeTable(table), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")},
+		return patterns.NewRepository(store.RunTimeTable(table), patterns.Schema[login]{Key: keyOf, Prefix: "at"},
 			interpartition.NewIndex("address", func(l *login) string { return l.Address }, &interpartition.Options[login]{ByPartition: true}))
 	}
 	logins := assert.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, schema))

@@ -79,7 +79,7 @@ func TestConflictOnEachAttempt(t *testing.T) {
 			account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 			calls := 0
 			index := indexentities.NewMultiInPartition("lastname", func(e *employee) []compoundkey.Part { return []compoundkey.Part{byLastName(e)} })
-			repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: attempts}, index,
+			repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), patterns.Schema[employee]{Key: keyOf, Prefix: "empid", MaxAttempts: attempts}, index,
 				&hook{func() {
 					if calls++; calls == 1 {
 						insert(3)

@@ -32,7 +32,7 @@ func lastName(e *Employee) string { return e.LastName }
 func Example() {
 	ctx, store := context.Background(), newStore("employees")
 	byName := indexentities.NewInPartition("lastname", func(e *Employee) string { return e.LastName })
-	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byName)
+	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Prefix: "empid"}, byName)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func Example() {
 func ExampleNewInTable() {
 	ctx, store := context.Background(), newStore("lastnames")
 	byName := indexentities.NewInTable("lastname", lastName, store.Table("LastNames"), nil)
-	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byName)
+	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, Prefix: "empid"}, byName)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func ExampleNewMultiInTable() {
 		}
 		return values
 	}, nil, nil)
-	employees, err := patterns.NewRepository(store.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byTag)
+	employees, err := patterns.NewRepository(store.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, Prefix: "empid"}, byTag)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -204,11 +204,11 @@ func TestAttach(t *testing.T) {
 	s := storagetest.Open(t)
 	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for want, x := range map[string]patterns.Pattern[employee]{
-		"Schema.Rows":         indexentities.NewInPartition("empid", byLastName),
+		"Schema.Prefix":       indexentities.NewInPartition("empid", byLastName),
 		"key function is nil": indexentities.NewInPartition[employee, compoundkey.Part]("lastname", nil),
 		"last_name":           indexentities.NewInPartition("last_name", byLastName),
 	} {
-		schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}
+		schema := patterns.Schema[employee]{Key: keyOf, Prefix: "empid"}
 		if _, err := patterns.NewRepository(account.Table("Employees"), schema, x); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}

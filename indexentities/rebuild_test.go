@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -72,7 +71,7 @@ func TestRepairOfOneList(t *testing.T) {
 func (w *world) withoutList(t *testing.T, s *storagetest.Service) *process {
 	t.Helper()
 	p := assert.Must[*process](t)(w.open(t, s).start(s))
-	bare := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(), patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}))
+	bare := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(), patterns.Schema[employee]{Key: keyOf, Prefix: "empid"}))
 	for id := range sharing {
 		if err := bare.Insert(t.Context(), with(id, "Jones")); err != nil {
 			t.Fatal(err)

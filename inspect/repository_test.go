@@ -29,7 +29,7 @@ type person struct {
 }
 
 func personSchema() patterns.Schema[person] {
-	return patterns.Schema[person]{Rows: compoundkey.Starting("person"), Key: func(p *person) tables.Key {
+	return patterns.Schema[person]{Prefix: "person", Key: func(p *person) tables.Key {
 		return tables.Key{Partition: p.Team, Row: compoundkey.Join("person", compoundkey.Int(p.ID, 6))}
 	}}
 }

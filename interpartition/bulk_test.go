@@ -22,7 +22,7 @@ type visit struct {
 }
 
 func visitSchema() patterns.Schema[visit] {
-	return patterns.Schema[visit]{Name: "visits", Rows: compoundkey.Starting("visit"), Key: func(v *visit) tables.Key {
+	return patterns.Schema[visit]{Name: "visits", Prefix: "visit", Key: func(v *visit) tables.Key {
 		return tables.Key{Partition: fmt.Sprint("day", v.Day), Row: compoundkey.Join("visit", compoundkey.Int(v.Number, 6))}
 	}}
 }

@@ -35,7 +35,7 @@ func openStaff(store *patterns.Store) (*staff, error) {
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		Rows: compoundkey.Starting("empid"),
+		Prefix: "empid",
 	}, s.byEmail)
 	return s, err
 }

@@ -127,7 +127,7 @@ func TestRowsOfAnotherRepository(t *testing.T) {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join(prefix, compoundkey.Int(e.ID, 6))}
 		}
 		return assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(table,
-			patterns.Schema[employee]{Name: prefix, Key: key, Rows: compoundkey.Starting(prefix)}, x)), x
+			patterns.Schema[employee]{Name: prefix, Key: key, Prefix: prefix}, x)), x
 	}
 	staff, mine := open("empid")
 	guests, _ := open("guest")

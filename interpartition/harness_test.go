@@ -88,7 +88,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 
 // staffSchema is the schema of employees.
 func staffSchema(name string) patterns.Schema[employee] {
-	return patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")}
+	return patterns.Schema[employee]{Name: name, Key: keyOf, Prefix: "empid"}
 }
 
 // open makes a repository of employees with other indexes, in a table of its own.

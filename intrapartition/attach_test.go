@@ -45,7 +45,7 @@ func attach(t *testing.T, attached ...patterns.Pattern[employee]) (*patterns.Rep
 	return patterns.NewRepository(quietTable(t), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
-		}, Rows: compoundkey.Starting("empid"),
+		}, Prefix: "empid",
 	}, attached...)
 }
 
@@ -57,7 +57,7 @@ func TestIndexesThatCannotWork(t *testing.T) {
 		"\"email\": the index's key function is nil": intrapartition.NewUnique[employee, compoundkey.Part]("email", nil, nil),
 		"\"tag\": the index's key function is nil":   intrapartition.NewMultiUnique[employee, compoundkey.Part]("tag", nil, nil),
 		"Emial":                  intrapartition.NewUnique("email", emailKey, &intrapartition.Options{Project: []string{"LastName", "Emial"}}),
-		"Schema.Rows":            intrapartition.NewUnique("empid", emailKey, nil),
+		"Schema.Prefix":          intrapartition.NewUnique("empid", emailKey, nil),
 		"property PartitionKey,": intrapartition.NewUnique("email", emailKey, &intrapartition.Options{Project: []string{"PartitionKey"}}),
 	} {
 		_, err := attach(t, x)

@@ -34,7 +34,7 @@ func hire(ctx context.Context, account *tables.Account) error {
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		Rows: compoundkey.Starting("empid"),
+		Prefix: "empid",
 	}, byEmail)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func staff(ctx context.Context, table string, indexes ...patterns.Pattern[Employ
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		Rows: compoundkey.Starting("empid"),
+		Prefix: "empid",
 	}, indexes...)
 	if err != nil {
 		log.Fatal(err)

@@ -65,7 +65,7 @@ func open(t testing.TB) (*patterns.Repository[employee], indexes, *storagetest.R
 		Key: func(e *employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		Rows: compoundkey.Starting("empid"),
+		Prefix: "empid",
 	}, x.email, x.name, x.tag)
 	if err != nil {
 		t.Fatal(err)

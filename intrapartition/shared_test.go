@@ -50,7 +50,7 @@ func TestSharedKeys(t *testing.T) {
 	byNumber := intrapartition.NewIndex("number", func(v *visit) int { return v.Number }, nil)
 	byTime := intrapartition.NewIndex("at", func(v *visit) compoundkey.Newest { return compoundkey.Newest(v.At) }, nil)
 	byTag := intrapartition.NewMulti("tag", func(v *visit) []string { return v.Tags }, nil)
-	visits := assert.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(account.Table(s.TableName(t)), patterns.Schema[visit]{Rows: compoundkey.Starting("v")},
+	visits := assert.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(account.Table(s.TableName(t)), patterns.Schema[visit]{Prefix: "v"},
 		byCity, byPair, byNumber, byTime, byTag))
 	assert.Check(t, visits.Table().Create(ctx))
 	day := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

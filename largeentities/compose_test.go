@@ -133,7 +133,7 @@ func TestArchiveOfStreams(t *testing.T) {
 	}
 	photo := largeentities.NewProperty[badge]("Photo", p.blobs, nil)
 	badges := assert.Must[*patterns.Repository[badge]](t)(patterns.NewRepository(p.account.Table(w.copies), patterns.Schema[badge]{
-		Key: func(b *badge) tables.Key { return tables.Key{Row: b.ID} }}, photo))
+		Key: func(b *badge) tables.Key { return tables.Key{Partition: "badges", Row: b.ID} }}, photo))
 	_, err := archive.New(queue, "badges", badges, archive.ToContainer(p.blobs, func(b *badge) string { return b.ID }), nil)
 	ok(t, err) // whose values are in the archive in full
 }

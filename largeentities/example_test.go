@@ -40,8 +40,8 @@ func open(ctx context.Context, account *tables.Account) (*patterns.Repository[Em
 	photo := largeentities.NewProperty[Employee]("Photo", photos, &largeentities.Options{ContentType: "image/jpeg"})
 	video := largeentities.NewStream("Video", func(e *Employee) *largeentities.Stream { return &e.Video }, photos, nil)
 	employees, err := patterns.NewRepository(store.Table("LargeEmployees"), patterns.Schema[Employee]{
-		Key:  func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) },
-		Rows: compoundkey.Starting("empid"),
+		Key:    func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) },
+		Prefix: "empid",
 	}, photo, video)
 	if err != nil {
 		return nil, err

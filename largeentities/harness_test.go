@@ -118,7 +118,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 			&interpartition.Options[employee]{ByPartition: true, Table: account.Table(w.copies)})
 		attached = append(attached, p.byEmail)
 	}
-	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts, OtherBuilds: w.oldBuild}
+	schema := patterns.Schema[employee]{Key: keyOf, Prefix: "empid", MaxAttempts: w.attempts, OtherBuilds: w.oldBuild}
 	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, attached...)
 	return p, err
 }

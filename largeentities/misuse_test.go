@@ -15,7 +15,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -67,7 +66,7 @@ func TestMisuse(t *testing.T) {
 		"prefix, space":    {photo(largeentities.Options{Prefix: "a b"})},
 		"content type":     {photo(largeentities.Options{ContentType: "a\r\nb"})},
 	} {
-		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")}, attached...)
+		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, Prefix: "empid"}, attached...)
 		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -81,7 +80,7 @@ func TestForeignClient(t *testing.T) {
 	p := assert.Must[*process](t)(w.start(s))
 	foreign := assert.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
 	for name, c := range map[string]*container.Client{"foreign": foreign, "missing": blobstorage.Container(p.account, "missing-container")} {
-		repo, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")},
+		repo, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, Prefix: "empid"},
 			largeentities.NewProperty[employee]("Photo", c, &largeentities.Options{Threshold: -1}))
 		ok(t, err)
 		e := with(1)
@@ -147,7 +146,7 @@ func TestDelegatedURL(t *testing.T) {
 		if name == "another" {
 			x = largeentities.NewProperty[employee]("Photo", blobstorage.Container(assert.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("fabrikam"), bearer{}, nil)), w.container), nil)
 		}
-		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")}, x)
+		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, Prefix: "empid"}, x)
 		ok(t, err)
 		address, err := x.SignedURL(ctx, at(1), time.Now().Add(time.Hour))
 		if name != "service" {

@@ -15,7 +15,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -194,7 +193,7 @@ func TestBlobThatIsNoLongerOurs(t *testing.T) {
 		&tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
 	blobs := blobstorage.Container(account, w.container)
 	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table),
-		patterns.Schema[employee]{Name: "Employees", Key: keyOf, Rows: compoundkey.Starting("empid")},
+		patterns.Schema[employee]{Name: "Employees", Key: keyOf, Prefix: "empid"},
 		largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, blobs, &largeentities.Options{Threshold: threshold})))
 	e := with(1)
 	e.Video = largeentities.NewStreamBytes(large("v"), nil)

@@ -10,7 +10,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -204,7 +203,7 @@ func TestLostPhoto(t *testing.T) {
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e))
 	photo := largeentities.NewStream("Photo", func(e *streamed) *largeentities.Stream { return &e.Photo }, p.blobs, &largeentities.Options{Threshold: threshold})
-	repo := assert.Must[*patterns.Repository[streamed]](t)(patterns.NewRepository(p.account.Table(w.table), patterns.Schema[streamed]{Name: "streamed", Rows: compoundkey.Starting("empid"), Key: func(e *streamed) tables.Key { return keyOf(with(e.ID)) }}, photo))
+	repo := assert.Must[*patterns.Repository[streamed]](t)(patterns.NewRepository(p.account.Table(w.table), patterns.Schema[streamed]{Name: "streamed", Prefix: "empid", Key: func(e *streamed) tables.Key { return keyOf(with(e.ID)) }}, photo))
 	got := assert.Must[*streamed](t)(repo.Get(ctx, at(1)))
 	if text := short(assert.Must[[]byte](t)(readAll(ctx, got.Photo))); text != "a74" {
 		t.Errorf("read as a Stream: %s", text)

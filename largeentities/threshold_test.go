@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -22,7 +21,7 @@ func TestThreshold(t *testing.T) {
 	open := func(name string, options *largeentities.Options) *patterns.Repository[employee] {
 		video := largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, p.blobs, options)
 		return assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(),
-			patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")},
+			patterns.Schema[employee]{Name: name, Key: keyOf, Prefix: "empid"},
 			largeentities.NewProperty[employee]("Photo", p.blobs, options), largeentities.NewProperty[employee]("CV", p.blobs, options), video))
 	}
 	byDefault, most := open("default", nil), open("most", &largeentities.Options{Threshold: tables.MaxBinarySize})

@@ -85,7 +85,7 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Patt
 	began := time.Now() // with a monotonic clock reading
 	l := &Log[T]{codec: codec, schema: schema, page: tables.MaxPageSize, uptime: func() time.Duration { return time.Since(began) }}
 	l.repo, err = patterns.NewRepository(table, patterns.Schema[T]{
-		Name: schema.Name, Key: l.Key, Rows: compoundkey.Starting(schema.Prefix), MaxAttempts: schema.MaxAttempts,
+		Name: schema.Name, Key: l.Key, Prefix: schema.Prefix, MaxAttempts: schema.MaxAttempts,
 	}, attached...)
 	if err != nil {
 		return nil, err

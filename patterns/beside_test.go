@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -91,7 +90,7 @@ func TestApplyAlong(t *testing.T) {
 	}
 	open := func(table *tables.Table, name string) driver.Host {
 		return patterns.HostOf(assert.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
-			Name: name, Rows: compoundkey.Starting(name), Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} }})))
+			Name: name, Prefix: name, Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} }})))
 	}
 	heads, rest, elsewhere := open(table, "head"), open(table, "rest"), open(account.Table("Elsewhere"), "elsewhere")
 	head, first, second := &note{PartitionKey: "p", RowKey: "head_1"}, &note{PartitionKey: "p", RowKey: "rest_1"}, &note{PartitionKey: "p", RowKey: "rest_2"}

@@ -22,7 +22,7 @@ type team struct {
 }
 
 func teamSchema() patterns.Schema[team] {
-	return patterns.Schema[team]{Name: "teams", Rows: compoundkey.Starting("team"), Key: func(v *team) tables.Key {
+	return patterns.Schema[team]{Name: "teams", Prefix: "team", Key: func(v *team) tables.Key {
 		return tables.Key{Partition: "red", Row: compoundkey.Join("team", compoundkey.String(v.Name))}
 	}}
 }

@@ -84,17 +84,17 @@ func openOrderService(account *tables.Account, wrapper encryption.KeyWrapper) (s
 			}
 		},
 	}, nil)
-	if s.buyers, err = patterns.NewRepository(s.store.Table("Buyers"), patterns.Schema[Buyer]{Rows: compoundkey.Starting("buyer"),
+	if s.buyers, err = patterns.NewRepository(s.store.Table("Buyers"), patterns.Schema[Buyer]{Prefix: "buyer",
 		Key: func(b *Buyer) tables.Key { return buyerKey(b.Tenant, b.ID) },
 	}, s.byEmail, patterns.Async(names.Source()), encryption.New[Buyer]("seal", keys, nil)); err != nil {
 		return nil, err
 	}
 	invoice := largeentities.NewProperty[Order]("Invoice", blobstorage.Open(s.store, "invoices"), nil)
-	if s.orders, err = patterns.NewRepository(s.store.Table("Orders"), patterns.Schema[Order]{Key: orderKey, Rows: compoundkey.Starting("order")},
+	if s.orders, err = patterns.NewRepository(s.store.Table("Orders"), patterns.Schema[Order]{Key: orderKey, Prefix: "order"},
 		s.byStatus, names.Holder(), invoice); err != nil {
 		return nil, err
 	}
-	archived, err := patterns.NewRepository(s.store.Table("ArchivedOrders"), patterns.Schema[Order]{Key: orderKey, Rows: compoundkey.Starting("order")},
+	archived, err := patterns.NewRepository(s.store.Table("ArchivedOrders"), patterns.Schema[Order]{Key: orderKey, Prefix: "order"},
 		largeentities.NewProperty[Order]("Invoice", blobstorage.Open(s.store, "archived-invoices"), nil))
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func ExampleStore() {
 		Key: func(c *Customer) tables.Key {
 			return tables.Key{Partition: c.Region, Row: compoundkey.Join("customer", compoundkey.Int(c.Number, 6))}
 		},
-		Rows: compoundkey.Starting("customer"),
+		Prefix: "customer",
 	}, byEmail)
 	if err != nil {
 		log.Fatal(err)

@@ -40,7 +40,7 @@ func ExampleRepository_Verify() {
 		Key: func(c *Clerk) tables.Key {
 			return tables.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.Int(c.ID, 6))}
 		},
-		Rows: compoundkey.Starting("id"),
+		Prefix: "id",
 	}, byName)
 	if err != nil {
 		log.Fatal(err)

@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 	assert.Check(t, table.Create(ctx), tags.Create(ctx), queue.Create(ctx))
 	near := intrapartition.NewUnique("near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
 	far := interpartition.NewUnique("far", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true})
-	schema := patterns.Schema[staff]{Rows: compoundkey.Starting("id"), Key: func(v *staff) tables.Key {
+	schema := patterns.Schema[staff]{Prefix: "id", Key: func(v *staff) tables.Key {
 		return tables.Key{Partition: v.Department, Row: compoundkey.Join("id", compoundkey.Int(v.ID, 6))}
 	}}
 	r := assert.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), schema, near, far))

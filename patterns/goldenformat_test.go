@@ -118,7 +118,7 @@ func goldenRepository(t *testing.T, g *golden, attached ...patterns.Pattern[gold
 		Key: func(e *goldenEmployee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: e.Row}
 		},
-		Rows: compoundkey.Starting("empid"),
+		Prefix: "empid",
 	}, attached...))
 }
 

@@ -26,7 +26,7 @@ func usedKey(v *used) tables.Key {
 func TestUsesThatLackSomething(t *testing.T) {
 	ctx := context.Background()
 	a, requests := harness.Counted(t)
-	repository := assert.Must[*patterns.Repository[used]](t)(patterns.NewRepository(a.Table("Used"), patterns.Schema[used]{Key: usedKey, Rows: compoundkey.Starting("used")}))
+	repository := assert.Must[*patterns.Repository[used]](t)(patterns.NewRepository(a.Table("Used"), patterns.Schema[used]{Key: usedKey, Prefix: "used"}))
 	typed := assert.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](a.Table("Used")))
 	key := tables.Key{Partition: "p", Row: "used_01"}
 	uses := map[string]func() error{
@@ -55,7 +55,7 @@ func TestUsesThatLackSomething(t *testing.T) {
 // TestKeyThatCouldNotBeMade: of a number that is too large for its width the error says so, and not that a prefix is missing.
 func TestKeyThatCouldNotBeMade(t *testing.T) {
 	a, requests := harness.Counted(t)
-	repository := assert.Must[*patterns.Repository[used]](t)(patterns.NewRepository(a.Table("Used"), patterns.Schema[used]{Key: usedKey, Rows: compoundkey.Starting("used")}))
+	repository := assert.Must[*patterns.Repository[used]](t)(patterns.NewRepository(a.Table("Used"), patterns.Schema[used]{Key: usedKey, Prefix: "used"}))
 	insert := func() error { return repository.Insert(context.Background(), &used{P: "p", N: 100}) }
 	harness.RefusedUnsent(t, requests, tables.ErrInvalid, "a number of three digits", insert)
 	if err := insert(); strings.Contains(err.Error(), "Schema.Rows") || !strings.Contains(err.Error(), "compoundkey") {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -209,7 +208,7 @@ func TestNamesOfPatterns(t *testing.T) {
 		for second, refused := range map[string]bool{"Company": c.refused, "Another": c.beside} {
 			store := assert.Must[*patterns.Store](t)(patterns.Open("names", &patterns.StoreOptions{Account: account}))
 			open := func(table *tables.Table, rows string, pattern opened) error {
-				_, err := patterns.NewRepository(table, patterns.Schema[acmeOrder]{Name: rows, Rows: compoundkey.Starting(rows)}, pattern(store))
+				_, err := patterns.NewRepository(table, patterns.Schema[acmeOrder]{Name: rows, Prefix: rows}, pattern(store))
 				return err
 			}
 			assert.Check(t, open(store.Table("Company"), "order", c.first))

@@ -203,8 +203,8 @@ func TestOverlappingRepositories(t *testing.T) {
 	harness.WantKind(t, add("Whole", offers), tables.ErrWiring)
 	harness.WantKind(t, add("whole", offers), tables.ErrWiring) // names of tables have no case
 
-	first(add("Apart", patterns.Schema[acmeOrder]{Name: "orders", Rows: compoundkey.Starting("order")}))
-	first(add("Apart", patterns.Schema[acmeOrder]{Name: "offers", Rows: compoundkey.Starting("offer")}))
+	first(add("Apart", patterns.Schema[acmeOrder]{Name: "orders", Prefix: "order"}))
+	first(add("Apart", patterns.Schema[acmeOrder]{Name: "offers", Prefix: "offer"}))
 	harness.WantKind(t, add("Apart", patterns.Schema[acmeOrder]{Name: "more", Rows: compoundkey.Range("offer_7", "z")}), tables.ErrWiring)
 
 	first(add("Kinds", patterns.Schema[acmeOrder]{Name: "orders", Where: tables.Eq("Kind", "order")}))
@@ -217,7 +217,7 @@ func TestUnmatchedRows(t *testing.T) {
 	ctx := context.Background()
 	store := assert.Must[*patterns.Store](t)(patterns.Open("unmatched", &patterns.StoreOptions{Account: harness.Account(t)}))
 	for name, schema := range map[string]patterns.Schema[acmeOrder]{
-		"ByRows":  {Rows: compoundkey.Starting("order")},
+		"ByRows":  {Prefix: "order"},
 		"ByMine":  {Mine: func(k tables.Key) bool { return k.Row == "none" }},
 		"ByWhere": {Where: tables.Eq("Kind", "order")},
 		"ByAll":   {},
@@ -251,5 +251,32 @@ func TestUnmatchedRows(t *testing.T) {
 	report := assert.Must[patterns.VerifyReport](t)(store.Verify(ctx, nil))
 	if strings.Count(report.Unmatched, "ByRows")+strings.Count(report.Unmatched, "ByMine") != 2 || strings.Contains(report.Unmatched, "ByWhere") {
 		t.Errorf("all: %+v", report)
+	}
+}
+
+// TestEmptyPartition: a key without a partition is refused before any request, whatever is done, unless the schema allows it.
+func TestEmptyPartition(t *testing.T) {
+	ctx := t.Context()
+	account := harness.Account(t)
+	open := func(table string, allow bool) *patterns.Repository[acmeOrder] {
+		orders := assert.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(account.Table(table), patterns.Schema[acmeOrder]{AllowEmptyPartition: allow}))
+		return orders
+	}
+	refused, order := open("Missing", false), &acmeOrder{RowKey: "O-1"}
+	for what, err := range map[string]error{"Insert": refused.Insert(ctx, order), "Upsert": refused.Upsert(ctx, order),
+		"Get": assert.Err(refused.Get(ctx, tables.Key{Row: "O-1"})), "Delete": refused.DeleteUnconditional(ctx, tables.Key{Row: "O-1"})} {
+		if e := harness.WantKind(t, err, tables.ErrInvalid); !strings.Contains(e.Error(), "AllowEmptyPartition") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	allowed := open("Allowed", true)
+	assert.Check(t, allowed.Table().Create(ctx), allowed.Insert(ctx, order), assert.Err(allowed.Get(ctx, tables.Key{Row: "O-1"})))
+}
+
+// TestPrefixOrRows: a schema has one of the two.
+func TestPrefixOrRows(t *testing.T) {
+	for want, schema := range map[string]patterns.Schema[acmeOrder]{"both set": {Prefix: "order", Rows: compoundkey.Range("O-", "O.")}, "Schema.Prefix": {Prefix: "a_b"}} {
+		_, err := patterns.NewRepository(harness.Account(t).Table("Orders"), schema)
+		assert.ErrorContains(t, harness.WantKind(t, err, tables.ErrWiring), want, "%+v", schema)
 	}
 }

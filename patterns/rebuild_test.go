@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -109,7 +108,7 @@ func TestRebuildInSets(t *testing.T) {
 	ctx := t.Context()
 	a, requests := harness.Counted(t)
 	table := harness.NewTable(t, a)
-	schema := patterns.Schema[person]{Rows: compoundkey.Starting("person"), Key: func(p *person) tables.Key {
+	schema := patterns.Schema[person]{Prefix: "person", Key: func(p *person) tables.Key {
 		return tables.Key{Partition: "red", Row: fmt.Sprintf("person_%06d", p.ID)}
 	}}
 	bare := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))

@@ -48,7 +48,7 @@ func openLateIndex(t *testing.T, s *storagetest.Service, n, partitions, groups i
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, w.requests)
 	store := assert.Must[*patterns.Store](t)(patterns.Open("contoso", &patterns.StoreOptions{Account: storeAccount(t, &counted)}))
-	schema := patterns.Schema[person]{Rows: compoundkey.Starting("person"), OtherBuilds: otherBuilds, Key: func(p *person) tables.Key {
+	schema := patterns.Schema[person]{Prefix: "person", OtherBuilds: otherBuilds, Key: func(p *person) tables.Key {
 		return tables.Key{Partition: fmt.Sprintf("p%06d", p.ID*partitions/n), Row: fmt.Sprintf("person_%06d", p.ID)}
 	}}
 	w.copies = store.Table("Copies")

@@ -23,10 +23,12 @@ type Schema[T any] struct {
 	// Key returns the entity's key. It must be pure, and an entity's key must never change. Nil means the fields PartitionKey and RowKey
 	// of T.
 	Key func(*T) tables.Key
-	// Rows is a range that contains all row keys that Key returns, such as compoundkey.Starting("order") or,
-	// for keys of another program, compoundkey.Range("O-", "O."). With Rows, a query of a partition's entities
-	// is a range query that does not read the partition's index rows. Without Rows (the default: all keys), the
-	// query reads and skips these.
+	// Prefix is what the row keys begin with, before "_" and further parts, so that the table may hold rows of other types and
+	// of indexes: a query of the entities reads only this range. Without Prefix (the default), the entities have the whole
+	// partition, and a query reads and skips other rows.
+	Prefix string
+	// Rows is the range of the row keys if they have no prefix of this form, such as compoundkey.Range("O-", "O.") for keys
+	// of another program. It excludes Prefix.
 	Rows compoundkey.Span
 	// Mine reports whether a key in the range Rows can be that of an entity of this repository (default:
 	// always). Set it if Rows also contains keys of other rows, which queries then read and skip. Mine must be
@@ -46,6 +48,9 @@ type Schema[T any] struct {
 	//
 	// It does not concern indexes: a row of an index belongs to its entity, wherever the row is stored.
 	MayName func(entity, other tables.Key) bool
+	// AllowEmptyPartition allows entities whose partition key is empty (default: false). Without it, such a key is refused before any
+	// request, since it usually comes from a field that was not set.
+	AllowEmptyPartition bool
 	// MaxAttempts is the maximum number of attempts of one change after conflicts (default 10).
 	MaxAttempts int
 	// OtherBuilds says that programs which do not know an index over partitions of this build, or of which this build does not know
@@ -74,7 +79,7 @@ type Pattern[T any] interface {
 // Store.Table or Store.RunTimeTable has returned: the intents go to the store's queue. It returns ErrWiring for
 // an invalid schema, or for patterns that cannot be combined. Requests: 0.
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
-	schema := engine.Schema{Name: s.Name, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, MayName: s.MayName, MaxAttempts: s.MaxAttempts, OtherBuilds: s.OtherBuilds}
+	schema := engine.Schema{Name: s.Name, Own: ownrows.Rows{Prefix: s.Prefix, Span: s.Rows, EmptyPartition: s.AllowEmptyPartition, Mine: s.Mine, Where: s.Where}, MayName: s.MayName, MaxAttempts: s.MaxAttempts, OtherBuilds: s.OtherBuilds}
 	if s.Key != nil {
 		schema.Key = func(v any) tables.Key { return s.Key(v.(*T)) }
 	}
@@ -107,6 +112,9 @@ func newEngine(table *core.Table, codecOf func() (*core.Codec, error), schema en
 
 // compose attaches the patterns to an engine, and registers it where workers and the store find it.
 func compose(r *engine.Engine, attached []attachment) (err error) {
+	if err := r.Schema.Own.Delimit(); err != nil {
+		return err
+	}
 	if r.Schema.Key == nil {
 		if _, err := r.Codec.Key(r.Codec.New()); err != nil {
 			return fmt.Errorf("Schema.Key is nil, and %w", err)

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -188,7 +187,7 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 	a, requests := harness.Counted(t)
 	repo, _ := people(t, a)
 	unprefixed := personSchema()
-	unprefixed.Rows = compoundkey.Span{}
+	unprefixed.Prefix = ""
 	wide := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(repo.Table(), unprefixed))
 	for i := range 5 {
 		p := ann()

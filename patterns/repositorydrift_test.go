@@ -26,7 +26,7 @@ type tagged struct {
 }
 
 func taggedSchema() patterns.Schema[tagged] {
-	return patterns.Schema[tagged]{Rows: compoundkey.Starting("id"), Key: func(v *tagged) tables.Key {
+	return patterns.Schema[tagged]{Prefix: "id", Key: func(v *tagged) tables.Key {
 		return tables.Key{Partition: "p", Row: compoundkey.Join("id", compoundkey.Int(v.ID, 4))}
 	}}
 }
@@ -226,7 +226,7 @@ func TestRepositoryRefusesFleetingKeys(t *testing.T) {
 	}}))
 	harness.WantKind(t, fleeting.Insert(ctx, &unstored{ID: 1}), tables.ErrInvalid)
 	schema := taggedSchema()
-	schema.Rows = compoundkey.Starting("other")
+	schema.Prefix = "other"
 	misplaced := assert.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, schema))
 	harness.WantKind(t, misplaced.Insert(ctx, &tagged{ID: 5}), tables.ErrInvalid)
 }

@@ -189,7 +189,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 // The scan skips an entity that a concurrent writer deletes or replaces while its blobs or further rows are read; the
 // entity's copies become candidates instead.
 //
-// A table with several types of entities needs Schema.Rows, Mine or Where to distinguish them.
+// A table with several types of entities needs Schema.Prefix, Mine or Where to distinguish them.
 //
 // Requests: 1 for each page of at most 1,000 rows of the table and of each outside table. The scan divides the
 // table into runs of about 50,000 rows: the pages of a run are read again if its sums differ, and all pages if

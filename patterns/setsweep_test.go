@@ -35,7 +35,7 @@ func setPerson(id int) *person {
 }
 
 func setSchema() patterns.Schema[person] {
-	return patterns.Schema[person]{Rows: compoundkey.Starting("person"), MaxAttempts: 40, Key: func(p *person) tables.Key {
+	return patterns.Schema[person]{Prefix: "person", MaxAttempts: 40, Key: func(p *person) tables.Key {
 		return tables.Key{Partition: fmt.Sprint("p", p.ID%2), Row: compoundkey.Join("person", compoundkey.Int(p.ID, 6))}
 	}}
 }

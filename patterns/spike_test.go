@@ -38,7 +38,7 @@ func personSchema() patterns.Schema[person] {
 		Key: func(p *person) tables.Key {
 			return tables.Key{Partition: p.Team, Row: compoundkey.Join("person", compoundkey.Int(p.ID, 4))}
 		},
-		Rows: compoundkey.Starting("person"),
+		Prefix: "person",
 	}
 }
 
@@ -49,7 +49,7 @@ func ann() *person {
 // world is a repository with every kind of contribution attached.
 type world struct {
 	repo   *patterns.Repository[person]
-	email  *intrapartition.Unique[person, string]
+	email  *intrapartition.Unique[person, compoundkey.Part]
 	spill  *spilled
 	sealed *sealed
 }
@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.spill = &spilled{property: "Photo", over: 100, blobs: blobs}
-	w.email = intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)
+	w.email = intrapartition.NewUnique("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	// Attached in the order that is wrong for storing: the repository orders the stages itself.
 	w.repo = assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(), w.sealed, w.email, halved{}, w.spill, &headcount{}))
 	return w
@@ -127,7 +127,7 @@ func TestSpikeAllKindsCompose(t *testing.T) {
 	if n := len(w.blobNames(t)); n != 1 {
 		t.Fatalf("%d blobs", n)
 	}
-	got, err := w.email.In("red").Get(ctx, "ann@contoso.com")
+	got, err := w.email.In("red").Get(ctx, compoundkey.String("ann@contoso.com"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -320,7 +320,7 @@ func (s *root) refuseOverlap(r *engine.Engine) error {
 		}
 		o := &other.Schema.Own
 		if other.Table.Same(r.Table) && own.Span.Overlaps(o.Span) && !(own.Chosen() && o.Chosen()) {
-			return fmt.Errorf("repository %s on the same table can have the same row keys; give both a Schema.Rows of their own, or both Where or Mine", other.Name())
+			return fmt.Errorf("repository %s of %s on the same table can have the same row keys; give each a Schema.Prefix of its own, or both Where or Mine", other.Name(), other.Codec.Type())
 		}
 		for _, p := range r.Patterns {
 			for _, q := range other.Patterns {

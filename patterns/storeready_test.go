@@ -16,7 +16,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/blobstorage"
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -125,7 +124,7 @@ func TestStoreJobsOfOneName(t *testing.T) {
 	}
 	byEmail := intrapartition.NewUnique("email", func(p *person) string { return p.Email }, nil)
 	persons := assert.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("One"), personSchema(), byEmail))
-	guests := assert.Must[*patterns.Repository[guest]](t)(patterns.NewRepository(store.Table("One"), patterns.Schema[guest]{Rows: compoundkey.Starting("guest")}))
+	guests := assert.Must[*patterns.Repository[guest]](t)(patterns.NewRepository(store.Table("One"), patterns.Schema[guest]{Prefix: "guest"}))
 	assert.Check(t, store.Create(t.Context()))
 	for id := range 6 {
 		p := ann()

@@ -93,7 +93,7 @@ func (m *members) open(s *storagetest.Service, name string, indexes ...patterns.
 		Key: func(m *member) tables.Key {
 			return tables.Key{Partition: m.Team, Row: compoundkey.Join("member", compoundkey.Int(m.ID, 4))}
 		},
-		Rows: compoundkey.Starting("member"),
+		Prefix: "member",
 	}, indexes...)
 	return err
 }

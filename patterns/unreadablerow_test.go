@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -27,7 +26,7 @@ func ticketKey(row string) tables.Key { return tables.Key{Partition: "p", Row: r
 
 func tickets(t *testing.T, table *tables.Table) *patterns.Repository[ticket] {
 	t.Helper()
-	return assert.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Rows: compoundkey.Starting("ticket")},
+	return assert.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Prefix: "ticket"},
 		intrapartition.NewUnique("email", func(v *ticket) string { return v.Email }, nil),
 		intrapartition.NewUnique("seat", func(v *ticket) string { return v.Seat }, nil)))
 }
@@ -102,7 +101,7 @@ func TestUnreadableRowChangesMeanwhile(t *testing.T) {
 	r := tickets(t, table)
 	assert.Check(t, r.Insert(ctx, &ticket{PartitionKey: "p", RowKey: "ticket_1", Email: "1", Seat: "4"}))
 	assert.Check(t, table.Entities().MergeUnconditional(ctx, &tables.Entity{Key: ticketKey("ticket_1"), Properties: tables.Properties{{Name: "Seat", Value: tables.Int32(4)}}}))
-	slow := assert.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Rows: compoundkey.Starting("ticket")},
+	slow := assert.Must[*patterns.Repository[ticket]](t)(patterns.NewRepository(table, patterns.Schema[ticket]{Prefix: "ticket"},
 		intrapartition.NewUnique("email", func(v *ticket) string { return v.Email }, nil),
 		intrapartition.NewUnique("seat", func(v *ticket) string {
 			if !repaired && v.Email == "1" { // the verb has read the row

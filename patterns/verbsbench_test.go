@@ -48,7 +48,7 @@ func BenchmarkRatioVerbs(b *testing.B) {
 	})
 }
 
-var verbSchema = patterns.Schema[person]{Rows: compoundkey.Starting("person"), Key: func(p *person) tables.Key {
+var verbSchema = patterns.Schema[person]{Prefix: "person", Key: func(p *person) tables.Key {
 	return tables.Key{Partition: "red", Row: compoundkey.Join("person", compoundkey.Int(p.ID, 9))}
 }}
 

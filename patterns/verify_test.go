@@ -295,7 +295,7 @@ func TestVerifyLeavesOthersAlone(t *testing.T) {
 		}
 		outside := interpartition.NewIndex(name, func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true, Table: shared})
 		near := intrapartition.NewUnique(name+"near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
-		return assert.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[staff]{Name: name, Key: key, Rows: compoundkey.Starting(prefix)},
+		return assert.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[staff]{Name: name, Key: key, Prefix: prefix},
 			near, strangers{outside, name}))
 	}
 	repos := []*patterns.Repository[staff]{open(table, "one", "a"), open(table, "two", "b"), open(second, "three", "a")}

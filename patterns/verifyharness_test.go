@@ -120,7 +120,7 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 			all = append(all, p.pattern)
 		}
 	}
-	schema := patterns.Schema[staff]{Key: staffKey, Rows: compoundkey.Starting("empid"), MaxAttempts: 40}
+	schema := patterns.Schema[staff]{Key: staffKey, Prefix: "empid", MaxAttempts: 40}
 	d.repo, err = patterns.NewRepository(harness.In(d.table, d.queue), schema, harness.AsyncIf(o.async, all...)...)
 	return d, err
 }

@@ -3,7 +3,6 @@ package relationships_test
 import (
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -19,7 +18,7 @@ func TestRequestCountsOfPairs(t *testing.T) {
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	p := assert.Must[*process](t)(w.start(&counted))
-	photos := assert.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.plain.Table(), patterns.Schema[photo]{Rows: compoundkey.Starting("photo"),
+	photos := assert.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.plain.Table(), patterns.Schema[photo]{Prefix: "photo",
 		Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}))
 	pair := assert.Must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.plain, photos, photoKey))
 	cost := func(want int, what string, err error) {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
@@ -202,7 +201,7 @@ func TestGolden(t *testing.T) {
 	p := assert.Must[*process](t)(w.start(s))
 	r := &recorder{}
 	count := relationships.NewCount[employee]("count", nil)
-	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, Rows: compoundkey.Starting("empid")},
+	repo := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, Prefix: "empid"},
 		count, relationships.NewSummary("load", idOf, &relationships.SummaryOptions[employee]{Group: func(e *employee) string { return e.Group }}),
 		relationships.NewMembers("members", p.other, projectOf)))
 	e := jones()
@@ -289,7 +288,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	w := newWorld(t, s, inParent)
 	p := assert.Must[*process](t)(w.start(s))
 	attach := func(kept patterns.Pattern[employee]) error {
-		_, err := patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[employee]{Key: p.employees.KeyOf, Rows: compoundkey.Starting("empid")}, kept)
+		_, err := patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[employee]{Key: p.employees.KeyOf, Prefix: "empid"}, kept)
 		return err
 	}
 	elsewhere := assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))

@@ -49,7 +49,7 @@ func open(table *tables.Table, name string, kept func(*patterns.Repository[Depar
 		log.Fatal(err)
 	}
 	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Name: name, Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
+		Name: name, Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, Prefix: "empid",
 	}, kept(departments)...)
 	if err != nil {
 		log.Fatal(err)
@@ -240,7 +240,7 @@ func ExampleNewPair() {
 	keyOfPhoto := func(employee tables.Key) tables.Key {
 		return tables.Key{Partition: employee.Partition, Row: "photo" + employee.Row[len("empid"):]}
 	}
-	photos, err := patterns.NewRepository(employees.Table(), patterns.Schema[Photo]{Rows: compoundkey.Starting("photo"),
+	photos, err := patterns.NewRepository(employees.Table(), patterns.Schema[Photo]{Prefix: "photo",
 		Key: func(p *Photo) tables.Key { return keyOfPhoto(keyOfEmployee(p.Department, p.ID)) }})
 	if err != nil {
 		log.Fatal(err)

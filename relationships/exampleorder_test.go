@@ -45,13 +45,13 @@ func openShop(account *tables.Account) (*shop, error) {
 	}
 	s := &shop{store: store, byReference: interpartition.NewUnique("reference", func(o *Order) string { return o.Reference }, nil)}
 	if s.orders, err = patterns.NewRepository(store.Table("Orders"), patterns.Schema[Order]{
-		Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *Order) tables.Key { return orderKey(o.Tenant, o.ID) },
+		Name: "orders", Prefix: "order", Key: func(o *Order) tables.Key { return orderKey(o.Tenant, o.ID) },
 	}, s.byReference); err != nil {
 		return nil, err
 	}
 	count := relationships.NewParentCount("lines", s.orders, func(l *Line) (tables.Key, bool) { return orderKey(l.Tenant, l.Order), true },
 		func(o *Order) *int { return &o.Lines })
-	s.lines, err = patterns.NewRepository(store.Table("Orders"), patterns.Schema[Line]{Name: "lines", Rows: compoundkey.Starting("line"), Key: func(l *Line) tables.Key {
+	s.lines, err = patterns.NewRepository(store.Table("Orders"), patterns.Schema[Line]{Name: "lines", Prefix: "line", Key: func(l *Line) tables.Key {
 		return tables.Key{Partition: l.Tenant, Row: compoundkey.Join("line", compoundkey.String(l.Order), compoundkey.Int(l.Number, 4))}
 	}}, count)
 	return s, err

@@ -31,7 +31,7 @@ func ExampleSummary() {
 		Key: func(p *Position) tables.Key {
 			return tables.Key{Partition: p.Customer, Row: compoundkey.Join("line", compoundkey.String(p.Order), compoundkey.Int(p.Number, 3))}
 		},
-		Rows: compoundkey.Starting("line"),
+		Prefix: "line",
 	}, total)
 	if err != nil {
 		log.Fatal(err)

@@ -111,13 +111,13 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	}
 	table := account.Table(w.table)
 	p.departments, err = patterns.NewRepository(table, patterns.Schema[department]{
-		Name: "departments", Rows: compoundkey.Starting("dept"), MaxAttempts: w.attempts,
+		Name: "departments", Prefix: "dept", MaxAttempts: w.attempts,
 		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	schema := patterns.Schema[employee]{Name: "employees", Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts,
+	schema := patterns.Schema[employee]{Name: "employees", Prefix: "empid", MaxAttempts: w.attempts,
 		Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}
 	if p.plain, err = patterns.NewRepository(table, schema); err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -39,7 +38,7 @@ func TestForgedParents(t *testing.T) {
 			queue := assert.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), &eventual.QueueOptions{VisibilityTimeout: visibility}))
 			table := harness.In(account.Table(s.TableName(t)), queue)
 			departments := assert.Must[*patterns.Repository[department]](t)(patterns.NewRepository(table, patterns.Schema[department]{
-				Name: "departments", Rows: compoundkey.Starting("dept"), Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
+				Name: "departments", Prefix: "dept", Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 			}))
 			members := relationships.NewMembers("members", nil, named)
 			kept := patterns.Pattern[employee](members)
@@ -47,7 +46,7 @@ func TestForgedParents(t *testing.T) {
 				kept = relationships.NewParentCount("count", departments, named, countOf)
 			}
 			employees := assert.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(table, patterns.Schema[employee]{
-				Name: "employees", Rows: compoundkey.Starting("empid"), MayName: c.mayName, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) },
+				Name: "employees", Prefix: "empid", MayName: c.mayName, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) },
 			}, kept))
 			assert.Check(t, table.Create(ctx), queue.Create(ctx))
 			assert.Check(t, departments.Insert(ctx, &department{Site: "Works", Name: "A"}))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -124,7 +123,7 @@ func TestPair(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, ownRow)
 	p := assert.Must[*process](t)(w.start(s))
-	schema := patterns.Schema[photo]{Rows: compoundkey.Starting("photo"), Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}
+	schema := patterns.Schema[photo]{Prefix: "photo", Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}
 	photos := assert.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.employees.Table(), schema))
 	pair := assert.Must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.employees, photos, photoKey))
 	e, own := jones(), &photo{Site: "Sales", ID: 223, Data: []byte{1}}

@@ -38,7 +38,7 @@ func itemsIn(t testing.TB, s *storagetest.Service) (*patterns.Repository[item], 
 		Group: func(v *item) string { return v.Order },
 		Rows:  func(order string) compoundkey.Span { return compoundkey.Starting("item", compoundkey.String(order)) },
 	})
-	repo := assert.Must[*patterns.Repository[item]](t)(patterns.NewRepository(account.Table(s.TableName(t)), patterns.Schema[item]{Rows: compoundkey.Starting("item"),
+	repo := assert.Must[*patterns.Repository[item]](t)(patterns.NewRepository(account.Table(s.TableName(t)), patterns.Schema[item]{Prefix: "item",
 		Key: func(v *item) tables.Key {
 			return tables.Key{Partition: "contoso", Row: compoundkey.Join("item", compoundkey.String(v.Order), compoundkey.Int(v.Number, 3))}
 		}}, total))
@@ -156,7 +156,7 @@ func TestSummaryRefuses(t *testing.T) {
 	repo, _ := itemsIn(t, storagetest.Open(t))
 	value := func(v *item) (int64, bool) { return v.Cents, true }
 	attach := func(total *relationships.Summary[item]) error {
-		_, err := patterns.NewRepository(repo.Table(), patterns.Schema[item]{Key: repo.KeyOf, Rows: compoundkey.Starting("item")}, total)
+		_, err := patterns.NewRepository(repo.Table(), patterns.Schema[item]{Key: repo.KeyOf, Prefix: "item"}, total)
 		return err
 	}
 	rows := func(string) compoundkey.Span { return compoundkey.All() }
@@ -171,7 +171,7 @@ func TestSummaryRefuses(t *testing.T) {
 	for want, err := range map[string]error{
 		"value is nil":  attach(relationships.NewSummary[item]("total", nil, nil)),
 		"without Group": attach(relationships.NewSummary("total", value, &relationships.SummaryOptions[item]{Rows: rows})),
-		"Schema.Rows":   attach(relationships.NewSummary("item", value, nil)),
+		"Schema.Prefix": attach(relationships.NewSummary("item", value, nil)),
 		"the group is":  get,
 		"use Get":       all,
 		"NewRepository": recount,

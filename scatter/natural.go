@@ -50,7 +50,7 @@ func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Op
 		options = &Options{}
 	}
 	n := &Natural[T]{name: schema.Name, prefix: schema.Prefix}
-	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, schema.Name), Rows: compoundkey.Starting(schema.Prefix),
+	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, schema.Name), Prefix: schema.Prefix,
 		Key: func(v *T) tables.Key {
 			return n.Key(schema.Partition(v), schema.Row(v))
 		},

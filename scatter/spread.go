@@ -78,7 +78,7 @@ func New[T any](table *tables.Table, schema Schema[T], options *Options, attache
 	if s.records, err = tables.RowsOf[record](table); err != nil {
 		return nil, err
 	}
-	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, s.name), Key: s.keyOf, Rows: compoundkey.Starting(s.order.prefix),
+	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, s.name), Key: s.keyOf, Prefix: s.order.prefix,
 		MaxAttempts: schema.MaxAttempts}, attached...)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func openSurveys(store *patterns.Store) (*patterns.Repository[Survey], *intrapar
 		Key: func(s *Survey) tables.Key {
 			return tables.Key{Partition: s.Department, Row: compoundkey.Join("survey", compoundkey.Int(s.ID, 6))}
 		},
-		Rows: compoundkey.Starting("survey"),
+		Prefix: "survey",
 	}, wide, byEmail)
 	return surveys, byEmail, err
 }

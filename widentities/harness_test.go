@@ -31,7 +31,7 @@ var schema = patterns.Schema[profile]{
 	Key: func(p *profile) tables.Key {
 		return tables.Key{Partition: p.Team, Row: compoundkey.Join("profile", compoundkey.Int(p.ID, 4))}
 	},
-	Rows: compoundkey.Starting("profile"),
+	Prefix: "profile",
 }
 
 // withNumbers makes a profile of so many properties in all.

@@ -80,7 +80,7 @@ func (x *shop) start(s *storagetest.Service) (p *shopProcess, err error) {
 		return nil, err
 	}
 	open := func(table string, counts bool) (orders *patterns.Repository[order], lines *patterns.Repository[line], err error) {
-		if orders, err = patterns.NewRepository(account.Table(table), patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"),
+		if orders, err = patterns.NewRepository(account.Table(table), patterns.Schema[order]{Name: "orders", Prefix: "order",
 			Key: func(o *order) tables.Key { return orderKey(o.Tenant, o.ID) }}); err != nil {
 			return nil, nil, err
 		}
@@ -89,7 +89,7 @@ func (x *shop) start(s *storagetest.Service) (p *shopProcess, err error) {
 			attached = append(attached, relationships.NewParentCount("lines", orders, func(l *line) (tables.Key, bool) { return orderKey(l.Tenant, l.Order), true },
 				func(o *order) *int { return &o.Lines }))
 		}
-		lines, err = patterns.NewRepository(account.Table(table), patterns.Schema[line]{Name: "lines", Rows: compoundkey.Starting("line"), Key: func(l *line) tables.Key {
+		lines, err = patterns.NewRepository(account.Table(table), patterns.Schema[line]{Name: "lines", Prefix: "line", Key: func(l *line) tables.Key {
 			return tables.Key{Partition: l.Tenant, Row: compoundkey.Join("line", compoundkey.String(l.Order), compoundkey.Int(l.Number, 4))}
 		}}, attached...)
 		return orders, lines, err
@@ -223,7 +223,7 @@ func TestMoverMovesAlong(t *testing.T) {
 func TestMoverAlongRefuses(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	_, p := newShop(t, s)
-	elsewhere := assert.Must[*patterns.Repository[line]](t)(patterns.NewRepository(p.queue.Account().Table("Elsewhere"), patterns.Schema[line]{Key: p.lines.KeyOf, Rows: compoundkey.Starting("line")}))
+	elsewhere := assert.Must[*patterns.Repository[line]](t)(patterns.NewRepository(p.queue.Account().Table("Elsewhere"), patterns.Schema[line]{Key: p.lines.KeyOf, Prefix: "line"}))
 	for want, part := range map[string]archive.Part[order]{
 		"is nil; use Along":           nil,
 		"a nil repository":            archive.Along(p.lines, linesOf, nil, nil),

@@ -34,7 +34,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	open := func(table string) *patterns.Repository[Employee] {
-		repo, err := patterns.NewRepository(store.Table(table), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")})
+		repo, err := patterns.NewRepository(store.Table(table), patterns.Schema[Employee]{Key: employeeKey, Prefix: "empid"})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -32,12 +32,12 @@ func keyOfOrder(customer, id string) tables.Key {
 
 // openOrders makes the repositories of a table with orders and their lines. patterns returns those of the lines.
 func openOrders(table *tables.Table, attached func(orders *patterns.Repository[Order]) []patterns.Pattern[Line]) (*patterns.Repository[Order], *patterns.Repository[Line]) {
-	orders, err := patterns.NewRepository(table, patterns.Schema[Order]{Name: table.Name() + "-orders", Rows: compoundkey.Starting("order"),
+	orders, err := patterns.NewRepository(table, patterns.Schema[Order]{Name: table.Name() + "-orders", Prefix: "order",
 		Key: func(o *Order) tables.Key { return keyOfOrder(o.Customer, o.ID) }})
 	if err != nil {
 		log.Fatal(err)
 	}
-	lines, err := patterns.NewRepository(table, patterns.Schema[Line]{Name: table.Name() + "-lines", Rows: compoundkey.Starting("line"), Key: func(l *Line) tables.Key {
+	lines, err := patterns.NewRepository(table, patterns.Schema[Line]{Name: table.Name() + "-lines", Prefix: "line", Key: func(l *Line) tables.Key {
 		return tables.Key{Partition: l.Customer, Row: compoundkey.Join("line", compoundkey.String(l.Order), compoundkey.String(l.Product))}
 	}}, attached(orders)...)
 	if err != nil {

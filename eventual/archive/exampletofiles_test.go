@@ -95,7 +95,7 @@ func ExampleToFiles() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	employees, err := patterns.NewRepository(store.Table("FiledEmployees"), patterns.Schema[Leaver]{Key: leaverKey, Rows: compoundkey.Starting("empid")})
+	employees, err := patterns.NewRepository(store.Table("FiledEmployees"), patterns.Schema[Leaver]{Key: leaverKey, Prefix: "empid"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -38,7 +37,7 @@ func TestToFiles(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 			store := assert.Must[*patterns.Store](t)(patterns.Open("files", &patterns.StoreOptions{Account: account}))
-			employees := assert.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}))
+			employees := assert.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Prefix: "empid"}))
 			files := &shelf{files: map[string]shelved{}}
 			files.meet = c.meet(files)
 			mover := assert.Must[*archive.Mover[Employee]](t)(archive.New(eventual.Intents(store), "m", employees, archive.ToFiles(files, func(e *Employee) string { return e.Name }), nil))

@@ -154,7 +154,7 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 	email := func() patterns.Pattern[clerk] {
 		return intrapartition.NewUnique("email", func(c *clerk) string { return c.Email }, nil)
 	}
-	current, schema := account.Table(o.current), patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}
+	current, schema := account.Table(o.current), patterns.Schema[clerk]{Key: clerkKey, Prefix: "empid"}
 	attached := []patterns.Pattern[clerk]{email()}
 	if o.reachesOut {
 		current = harness.In(current, p.queue)
@@ -163,7 +163,7 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 	if p.current, err = patterns.NewRepository(current, schema, attached...); err != nil {
 		return nil, err
 	}
-	if p.archive, err = patterns.NewRepository(account.Table(o.archive), patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}, email()); err != nil {
+	if p.archive, err = patterns.NewRepository(account.Table(o.archive), patterns.Schema[clerk]{Key: clerkKey, Prefix: "empid"}, email()); err != nil {
 		return nil, err
 	}
 	destination := archive.ToRepository(p.archive, nil)

@@ -129,7 +129,7 @@ func TestNewMoverRefuses(t *testing.T) {
 		ID string
 	}
 	shared := assert.Must[*patterns.Repository[pointed]](t)(patterns.NewRepository(p.archive.Table(),
-		patterns.Schema[pointed]{Key: func(v *pointed) tables.Key { return tables.Key{Row: v.ID} }}))
+		patterns.Schema[pointed]{Key: func(v *pointed) tables.Key { return tables.Key{Partition: "pointed", Row: v.ID} }}))
 	sealed := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
 	streamed := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, referring{}))
 	for name, err := range map[string]error{

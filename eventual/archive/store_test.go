@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -19,7 +18,7 @@ func TestStoreRunMoves(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 		store := assert.Must[*patterns.Store](t)(patterns.Open("clerks", &patterns.StoreOptions{Account: account}))
-		schema := patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}
+		schema := patterns.Schema[clerk]{Key: clerkKey, Prefix: "empid"}
 		current := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Current"), schema))
 		former := assert.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Former"), schema))
 		mover := assert.Must[*archive.Mover[clerk]](t)(archive.New(eventual.Intents(store), "leave", current, archive.ToRepository(former, nil), nil))

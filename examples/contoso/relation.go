@@ -49,7 +49,7 @@ func relations(s *scene) func(context.Context) {
 	}))
 	count := relationships.NewParentCount("count", units, unitOf, func(u *unit) *int { return &u.EmployeeCount })
 	members := must(patterns.NewRepository(table, patterns.Schema[member]{
-		Key: (*member).key, Rows: compoundkey.Starting("empid"), MaxAttempts: 100,
+		Key: (*member).key, Prefix: "empid", MaxAttempts: 100,
 	}, count))
 	lockers := must(patterns.NewRepository(table, schemaOf("locker", func(l *locker) tables.Key { return lockerKey(l.key()) })))
 	pair := must(relationships.NewPair(members, lockers, lockerKey))

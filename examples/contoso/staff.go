@@ -44,7 +44,7 @@ func employeeKey(department string, n int) tables.Key {
 
 // schemaOf is the schema of entities whose row keys start with a prefix, beside rows of other kinds.
 func schemaOf[T any](prefix string, key func(*T) tables.Key) patterns.Schema[T] {
-	return patterns.Schema[T]{Key: key, Rows: compoundkey.Starting(prefix)}
+	return patterns.Schema[T]{Key: key, Prefix: prefix}
 }
 
 // staffTable is a table of employees with three indexes: four rows an employee, which the repository keeps consistent.

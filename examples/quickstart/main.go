@@ -37,7 +37,7 @@ func declare(options *patterns.StoreOptions) (*patterns.Store, *patterns.Reposit
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		Rows: compoundkey.Starting("empid"),
+		Prefix: "empid",
 	}, byEmail)
 	return store, employees, byEmail, err
 }

@@ -83,7 +83,7 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 		return nil, err
 	}
 	p := &writer{table: account.Table("Clerks")}
-	schema := patterns.Schema[clerk]{Rows: compoundkey.Starting("id"), Key: func(c *clerk) tables.Key {
+	schema := patterns.Schema[clerk]{Prefix: "id", Key: func(c *clerk) tables.Key {
 		return tables.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.String(c.ID))}
 	}}
 	email := func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }

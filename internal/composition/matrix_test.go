@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -173,7 +172,7 @@ func (k *kit) makeParts(t testing.TB, chosen ...part) []patterns.Pattern[item] {
 // nameOfPattern is the name that a pattern has in a repository.
 func (k *kit) nameOfPattern(t testing.TB, p patterns.Pattern[item]) string {
 	t.Helper()
-	r := assert.Must[*patterns.Repository[item]](t)(patterns.NewRepository(k.table, patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}))
+	r := assert.Must[*patterns.Repository[item]](t)(patterns.NewRepository(k.table, patterns.Schema[item]{Key: plainKey, Prefix: "item"}))
 	implementation, _ := p.Attach(patterns.HostOf(r), nil) // whether it fits is another question
 	return implementation.Name
 }
@@ -184,7 +183,7 @@ func (k *kit) plain(both []patterns.Pattern[item]) (*patterns.Repository[item], 
 }
 
 func (k *kit) plainOn(table *tables.Table, intents any, both []patterns.Pattern[item]) (*patterns.Repository[item], error) {
-	r, err := patterns.NewRepository(harness.In(table, intents), patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}, both...)
+	r, err := patterns.NewRepository(harness.In(table, intents), patterns.Schema[item]{Key: plainKey, Prefix: "item"}, both...)
 	if err == nil {
 		k.keyOf = r.KeyOf
 	}

@@ -109,7 +109,7 @@ func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pa
 		return nil, err
 	}
 	shuffle(all)
-	d.items, err = patterns.NewRepository(harness.In(d.table, d.queue), patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}, all...)
+	d.items, err = patterns.NewRepository(harness.In(d.table, d.queue), patterns.Schema[item]{Key: plainKey, Prefix: "item"}, all...)
 	return d, err
 }
 
@@ -167,7 +167,7 @@ func (o *office) openOld(s *storagetest.Service) (*patterns.Repository[itemV1], 
 		return compoundkey.Tuple(compoundkey.String(v.FullName), compoundkey.Int(v.ID, 6))
 	}, nil)
 	first := slices.DeleteFunc(slices.Clone(kept), func(property string) bool { return property == "Name" })
-	return patterns.NewRepository(account.Table(o.table), patterns.Schema[itemV1]{Rows: compoundkey.Starting("item"), Key: func(v *itemV1) tables.Key {
+	return patterns.NewRepository(account.Table(o.table), patterns.Schema[itemV1]{Prefix: "item", Key: func(v *itemV1) tables.Key {
 		return plainKey(&item{Site: v.Site, ID: v.ID})
 	}}, heterogeneous.NewType[itemV1]("Item", 1, nil), name, encryption.New[itemV1]("encryption", o.registry, nil),
 		widentities.New[itemV1](&widentities.Options{FirstRow: append(first, "FullName")}))

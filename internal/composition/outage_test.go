@@ -138,7 +138,7 @@ func newOutage(t *testing.T, down func(storagetest.Call) bool, mode storagetest.
 	o.repo = assert.Must[*patterns.Repository[client]](t)(patterns.NewRepository(o.store.Table("Clients"), patterns.Schema[client]{
 		Key: func(c *client) tables.Key {
 			return tables.Key{Partition: c.City, Row: compoundkey.Join("client", compoundkey.String(c.ID))}
-		}, Rows: compoundkey.Starting("client")}, o.byEmail,
+		}, Prefix: "client"}, o.byEmail,
 		relationships.NewMembers("provider", o.store.Table("Providers"), func(c *client) (tables.Key, bool) {
 			return tables.Key{Partition: "providers", Row: c.Email[strings.Index(c.Email, "@"):]}, true
 		}),

@@ -166,7 +166,7 @@ func (k *kit) nameOf(what string) string {
 }
 
 func sitesSchema(name string) patterns.Schema[site] {
-	return patterns.Schema[site]{Name: name, Key: func(v *site) tables.Key { return siteKey(v.Partition, v.Name) }, Rows: compoundkey.Starting("site")}
+	return patterns.Schema[site]{Name: name, Key: func(v *site) tables.Key { return siteKey(v.Partition, v.Name) }, Prefix: "site"}
 }
 
 // link copies items into sites. One transaction writes a row once, so in a partition each link has sites of its own.

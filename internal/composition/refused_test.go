@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
@@ -146,7 +145,7 @@ func TestAccountOpenedTwice(t *testing.T) {
 	assert.Check(t, first.Table("Items").Create(t.Context()))
 	sites := assert.Must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites")))
 	counted := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
-	items := assert.Must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}, counted))
+	items := assert.Must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, Prefix: "item"}, counted))
 	assert.Check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{at: time.Now().UTC().Truncate(time.Microsecond)}).itemOf(1, "a", false)))
 	if p := assert.Must[*site](t)(sites.Get(t.Context(), siteKey(theSite, "counted"))); p.Items != 1 {
 		t.Errorf("%d items are counted", p.Items)

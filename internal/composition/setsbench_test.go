@@ -43,7 +43,7 @@ func benchClerks(n, departments int) func(yield func(*benchClerk, error) bool) {
 	}
 }
 
-var benchSchema = patterns.Schema[benchClerk]{Rows: compoundkey.Starting("empid"), Key: func(c *benchClerk) tables.Key {
+var benchSchema = patterns.Schema[benchClerk]{Prefix: "empid", Key: func(c *benchClerk) tables.Key {
 	return tables.Key{Partition: c.Department, Row: compoundkey.Join("empid", compoundkey.Int(c.ID, 6))}
 }}
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -24,7 +23,7 @@ func twoRepositories(t testing.TB, k *kit, p part) error {
 	ctx := t.Context()
 	items := assert.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 	text := func(v *remark) string { return v.Text }
-	remarks := assert.Must[*patterns.Repository[remark]](t)(patterns.NewRepository(harness.In(k.table, k.queue), patterns.Schema[remark]{Name: "remarks", Rows: compoundkey.Starting("remark"),
+	remarks := assert.Must[*patterns.Repository[remark]](t)(patterns.NewRepository(harness.In(k.table, k.queue), patterns.Schema[remark]{Name: "remarks", Prefix: "remark",
 		Key: func(v *remark) tables.Key { return tables.Key{Partition: v.Partition, Row: "remark_1"} }},
 		interpartition.NewUnique("remarktext", text, nil),
 		indexentities.NewInTable("remarklist", text, nil, &indexentities.Options[remark]{ByPartition: true})))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
@@ -67,8 +66,8 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 	w.store = assert.Must[*patterns.Store](t)(patterns.Open(s.QueueName(t), &patterns.StoreOptions{Account: a}))
 	w.table = w.store.Table(s.TableName(t))
 	schema := patterns.Schema[staffMember]{
-		Key:  func(e *staffMember) tables.Key { return tables.Key{Partition: e.Department, Row: e.Row} },
-		Rows: compoundkey.Starting("empid"),
+		Key:    func(e *staffMember) tables.Key { return tables.Key{Partition: e.Department, Row: e.Row} },
+		Prefix: "empid",
 	}
 	var pattern patterns.Pattern[staffMember]
 	if index == "near" {

@@ -87,7 +87,7 @@ func leasedBlob(t *testing.T, w *watch, s *storagetest.Service) {
 func unmatchedRows(t *testing.T, w *watch, s *storagetest.Service) {
 	store := assert.Must[*patterns.Store](t)(patterns.Open("unmatched", &patterns.StoreOptions{Account: w.account(t, s)}))
 	table := store.Table("Unmatched")
-	assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(table, patterns.Schema[labelled]{Rows: compoundkey.Starting("label"),
+	assert.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(table, patterns.Schema[labelled]{Prefix: "label",
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("label_", l.ID)} }}))
 	assert.Check(t, store.Create(t.Context()), table.Entities().Insert(t.Context(), harness.Bag(secretKey, "O-1", secretValue)))
 	assert.Check(t, store.Ready(t.Context()), store.Ready(t.Context()))

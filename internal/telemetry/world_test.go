@@ -167,10 +167,10 @@ func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bo
 		&interpartition.Options[order]{Table: store.Table(emailsTable)})
 	x.invoice = largeentities.NewStream("Invoice", func(o *order) *largeentities.Stream { return &o.Invoice }, blobstorage.Open(store, invoices), nil)
 	placed := eventual.OnCommit("placed", func(context.Context, eventual.Commit[order]) error { return nil }, nil)
-	x.orders = assert.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *order) tables.Key {
+	x.orders = assert.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Prefix: "order", Key: func(o *order) tables.Key {
 		return tables.Key{Partition: o.Customer, Row: compoundkey.Join("order", compoundkey.Int(o.Number, 6))}
 	}}, append(harness.AsyncIf[order](async, placed), x.invoice, x.byEmail)...))
-	x.lines = assert.Must[*patterns.Repository[line]](t)(patterns.NewRepository(x.table, patterns.Schema[line]{Name: "lines", Rows: compoundkey.Starting("line"), Key: func(l *line) tables.Key {
+	x.lines = assert.Must[*patterns.Repository[line]](t)(patterns.NewRepository(x.table, patterns.Schema[line]{Name: "lines", Prefix: "line", Key: func(l *line) tables.Key {
 		return tables.Key{Partition: l.Customer, Row: compoundkey.Join("line", compoundkey.Int(l.Order, 6), compoundkey.Int(l.Number, 3))}
 	}}))
 	return x

@@ -153,7 +153,7 @@ func (b *Binding) Host(op, pattern string) (Host, error) {
 // accepts every name.
 func CheckApart(what, name string, own compoundkey.Span) error {
 	if own != (compoundkey.Span{}) && own.Overlaps(compoundkey.Starting(name)) {
-		return fmt.Errorf("the row keys of %s, %s_..., are in Schema.Rows, the range of the entities' own; give it another name, or the schema a smaller range", what, name)
+		return fmt.Errorf("the row keys of %s, %s_..., are in the range of the entities' own (Schema.Prefix, Schema.Rows); give it another name", what, name)
 	}
 	return nil
 }

@@ -38,8 +38,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
-		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
-		Rows: compoundkey.Starting("empid"),
+		Key:    func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
+		Prefix: "empid",
 	})
 	if err != nil {
 		return err

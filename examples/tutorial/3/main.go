@@ -39,8 +39,8 @@ func run(ctx context.Context) error {
 	}
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.LastName) }, nil)
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
-		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
-		Rows: compoundkey.Starting("empid"),
+		Key:    func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
+		Prefix: "empid",
 	}, byName)
 	if err != nil {
 		return err

@@ -74,8 +74,8 @@ func main() {
 	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.LastName) }, nil)
 	byEmail := interpartition.NewUnique("email", func(e *Employee) compoundkey.Folded { return compoundkey.Folded(e.Email) }, nil)
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
-		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
-		Rows: compoundkey.Starting("empid"),
+		Key:    func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
+		Prefix: "empid",
 	}, byName, byEmail)
 	check(err)
 	stop, err := store.Start(ctx)

@@ -90,7 +90,7 @@ func openWorld(s *storagetest.Service, in places) (*world, error) {
 	w := &world{account: account, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: blobstorage.Container(account, in.Photos), wait: s.Wait}
 	w.photo = largeentities.NewProperty[person]("Photo", w.photos, &largeentities.Options{Threshold: 16, Deadline: chaosDeadline})
 	w.mail = interpartition.NewUnique("mail", func(p *person) compoundkey.Part { return text(p.Email) }, &interpartition.Options[person]{ByPartition: true})
-	w.repo, err = patterns.NewRepository(people, patterns.Schema[person]{Key: personKey, Rows: compoundkey.Starting("empid")},
+	w.repo, err = patterns.NewRepository(people, patterns.Schema[person]{Key: personKey, Prefix: "empid"},
 		intrapartition.NewUnique("email", func(p *person) compoundkey.Part { return text(p.Email) }, nil),
 		intrapartition.NewUnique("name", func(p *person) compoundkey.Part { return text(p.Name) }, &intrapartition.Options{Project: []string{"Name", "Email"}}),
 		w.mail,

@@ -164,6 +164,9 @@ func (r *Engine) Get(ctx context.Context, op string, key entity.Key) (any, error
 	if err := r.Usable(op); err != nil {
 		return nil, err
 	}
+	if err := r.Schema.Own.CheckPartition(key.Partition); err != nil {
+		return nil, r.Invalid(op, key, err)
+	}
 	return r.Primary.Get(ctx, op, key)
 }
 

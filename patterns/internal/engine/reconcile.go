@@ -276,6 +276,9 @@ func (r *Engine) ReadOwn(ctx context.Context, op string, key entity.Key) (any, *
 
 // fetchOwn reads an entity's own row, nil if it does not exist. Requests: 1.
 func (r *Engine) fetchOwn(ctx context.Context, op string, key entity.Key) (*tablerow.Row, error) {
+	if err := r.Schema.Own.CheckPartition(key.Partition); err != nil {
+		return nil, r.Invalid(op, key, err)
+	}
 	row, err := r.Table.Get(ctx, op, key, nil)
 	switch {
 	case errors.Is(err, entity.ErrNotFound):

@@ -23,11 +23,29 @@ const MaxComparisons = 5
 
 // Rows says which rows are the entities' own. The zero value selects all rows.
 type Rows struct {
-	Span  compoundkey.Span      // of row keys
-	Mine  func(entity.Key) bool // nil for any key
-	Where entity.Condition      // the zero Condition for any properties
+	Prefix string                // of row keys; Delimit makes Span of it
+	Span   compoundkey.Span      // of row keys
+	Mine   func(entity.Key) bool // nil for any key
+	Where  entity.Condition      // the zero Condition for any properties
+
+	EmptyPartition bool // allows the empty partition key
 
 	where odata.Expr
+}
+
+// Delimit sets the span of a schema with a prefix.
+func (r *Rows) Delimit() error {
+	if r.Prefix == "" {
+		return nil
+	}
+	if r.Span != (compoundkey.Span{}) {
+		return errors.New("Schema.Prefix and Schema.Rows are both set; set Prefix, or Rows for row keys that do not consist of a prefix, \"_\" and further parts")
+	}
+	r.Span = compoundkey.Starting(r.Prefix)
+	if err := r.Span.Err(); err != nil {
+		return fmt.Errorf("Schema.Prefix: %w", err)
+	}
+	return nil
 }
 
 // Compile checks the span and the condition. names are the properties that the type can store, nil for any;
@@ -98,14 +116,25 @@ func (r *Rows) Meets(key entity.Key, p entity.Properties) bool {
 	return r.where == nil || core.Meets(r.where, key, p)
 }
 
-// Check returns an error for an entity that no query of the repository would find.
+// CheckPartition returns an error for an empty partition key that the schema does not allow.
+func (r *Rows) CheckPartition(partition string) error {
+	if partition == "" && !r.EmptyPartition {
+		return errors.New("the partition key is empty; set the field from which Schema.Key makes it, or set Schema.AllowEmptyPartition")
+	}
+	return nil
+}
+
+// Check returns an error for an entity that no query of the repository would find, or without a partition key.
 func (r *Rows) Check(key entity.Key, p entity.Properties) error {
+	if err := r.CheckPartition(key.Partition); err != nil {
+		return errs.Invalid("", err)
+	}
 	switch {
 	case !r.Span.Contains(key.Row):
 		if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 			return errs.Invalid("", err) // report the illegal key, which is more specific than a key outside of the span
 		}
-		return errs.Invalidf("", "the row key from Schema.Key is not in Schema.Rows, so no query would find the entity; correct Key or Rows")
+		return errs.Invalidf("", "the row key from Schema.Key does not begin with Schema.Prefix and \"_\", or is not in Schema.Rows, so no query would find the entity; correct Key or Prefix")
 	case r.Mine != nil && !r.Mine(key):
 		return errs.Invalidf("", "Schema.Mine refuses the key from Schema.Key, so no query would find the entity; correct Key or Mine")
 	case !r.Meets(key, p):
