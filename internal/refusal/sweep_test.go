@@ -132,13 +132,11 @@ func after(t *testing.T, j job, s *storagetest.Service, got []string, at string)
 	p.got = got
 	for range 3 {
 		s.Wait(time.Hour)
-		assert.Check(t, p.work(ctx, eventual.Intents(p.store)), p.work(ctx, p.mail))
+		assert.Check(t, p.work(ctx, p.mail))
 	}
-	for _, q := range []*eventual.Queue{eventual.Intents(p.store), p.mail} {
-		for _, m := range assert.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(ctx, 32)) {
-			if strings.Contains(m.Reason, "another writer") {
-				t.Errorf("%s: a message is poisoned with %q", at, m.Reason)
-			}
+	for _, m := range assert.Must[[]eventual.PoisonMessage](t)(p.mail.Poison().Peek(ctx, 32)) {
+		if strings.Contains(m.Reason, "another writer") {
+			t.Errorf("%s: a message is poisoned with %q", at, m.Reason)
 		}
 	}
 	if j.check != nil {
