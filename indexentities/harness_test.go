@@ -107,7 +107,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 		}
 		p.index = indexentities.NewMultiInTable("lastname", values, lists, &options)
 	}
-	schema := patterns.Schema[employee]{Key: keyOf, Prefix: "empid", MaxAttempts: w.attempts}
+	schema := patterns.Schema[employee]{Key: keyOf, Prefix: "empid", AllowEmptyPartition: true, MaxAttempts: w.attempts}
 	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, p.index)
 	return p, err
 }

@@ -201,7 +201,7 @@ func (r *Engine) StageUnchanged(ctx context.Context, x *core.Transaction, v any)
 func (s *Set) accompany(ctx context.Context) error {
 	for _, w := range s.members[len(s.own):] {
 		w.forget(ctx)
-		s.collect(w)
+		s.rest = append(s.rest, w.rest...)
 	}
 	s.members, s.companionRows = s.own[:len(s.own):len(s.own)], nil
 	for _, w := range s.own {

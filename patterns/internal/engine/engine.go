@@ -79,9 +79,6 @@ func (r *Engine) Name() string {
 	return r.Schema.Name
 }
 
-// reachesOut reports whether changes have effects outside of the partition.
-func (r *Engine) reachesOut() bool { return r.spills || len(r.intents)+len(r.Outside) > 0 }
-
 // Intends reports whether changes have effects outside of the partition for which they store an intent.
 func (r *Engine) Intends() bool { return len(r.intents) > 0 }
 

@@ -207,7 +207,7 @@ func Lost(err error) bool {
 
 // InSets reports whether patterns add more to a change than rows of the entity, so that a bulk write must write change sets.
 func (r *Engine) InSets() bool {
-	return r.reachesOut() || len(r.rows)+len(r.companions)+len(r.completers) > 0
+	return r.spills || len(r.intents)+len(r.Outside)+len(r.rows)+len(r.companions)+len(r.completers) > 0
 }
 
 // BulkRows returns how many rows of entities a bulk write puts into one transaction. If patterns add shared

@@ -18,12 +18,9 @@ func (s *Set) after(ctx context.Context, o marks.Outcome) {
 		if o != marks.Unknown {
 			w.resolved(ctx, w.Change.Stored, o == marks.Committed)
 		}
-		s.collect(w)
+		s.rest, w.rest = append(s.rest, w.rest...), nil
 	}
 }
-
-// collect takes over what is left to do for a member, which the next plan may no longer have.
-func (s *Set) collect(w *Work) { s.rest, w.rest = append(s.rest, w.rest...), nil }
 
 // finishSpills does what transforms have left to do, in the background.
 func (s *Set) finishSpills(ctx context.Context) {
