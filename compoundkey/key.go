@@ -31,21 +31,20 @@ type Newest time.Time
 // Of returns the Part of a key. For a key that is not in an index, such as the empty string, it returns the zero Part, which Join and
 // Tuple refuse: for an element that may be empty, use String or Time.
 func Of[K Key](k K) Part {
-	if v := reflect.ValueOf(k); v.IsZero() && !v.CanInt() && !v.CanUint() || isZeroTime(k) {
+	var empty bool
+	switch t := any(k).(type) {
+	case time.Time:
+		empty = t.IsZero() // in any location
+	case Newest:
+		empty = time.Time(t).IsZero()
+	default:
+		v := reflect.ValueOf(k)
+		empty = v.IsZero() && !v.CanInt() && !v.CanUint()
+	}
+	if empty {
 		return Part{}
 	}
 	return partOf(k)
-}
-
-// isZeroTime reports whether k is the zero time in any location.
-func isZeroTime(k any) bool {
-	switch k := k.(type) {
-	case time.Time:
-		return k.IsZero()
-	case Newest:
-		return time.Time(k).IsZero()
-	}
-	return false
 }
 
 // partOf returns the Part of a Key, also of a key that is not in an index.

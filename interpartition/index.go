@@ -27,8 +27,8 @@ type Unique[T any, K compoundkey.Key] struct{ reader[T, K] }
 
 // reader is an index as it is read.
 type reader[T any, K compoundkey.Key] struct {
-	*declaration
-	group *string // the group that In has chosen, nil for none
+	of    *declaration // not embedded: the compiler would make each of its methods again for every type of entity
+	group *string      // the group that In has chosen, nil for none
 }
 
 // declaration is what an index and its groups share.
@@ -102,23 +102,23 @@ func declare[T any, K compoundkey.Key](name string, keys func(any) []compoundkey
 	x := &declaration{index: keyindex.New(name, keys, options.Group, options.ByPartition), table: options.Table,
 		unique: unique, spread: options.Spread}
 	x.index.Project = slices.Clone(options.Project)
-	return reader[T, K]{declaration: x}
+	return reader[T, K]{of: x}
 }
 
 // In returns the index for reads in one group: what Options.Group returns, or with ByPartition a partition. Reads of an
 // index without groups return tables.ErrWiring after In. The result cannot be given to a repository. Requests: 0.
 func (x *Index[T, K]) In(group string) *Index[T, K] {
-	return &Index[T, K]{reader[T, K]{x.declaration, &group}}
+	return &Index[T, K]{reader[T, K]{x.of, &group}}
 }
 
 // In does what Index.In does.
 func (x *Unique[T, K]) In(group string) *Unique[T, K] {
-	return &Unique[T, K]{reader[T, K]{x.declaration, &group}}
+	return &Unique[T, K]{reader[T, K]{x.of, &group}}
 }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *reader[T, K]) Attach(host driver.Host, _ *T) (driver.Implementation, error) {
-	return x.attach(host, x.group)
+	return x.of.attach(host, x.group)
 }
 
 // attach implements Attach. in points to the group that In has chosen, nil for none.
@@ -207,13 +207,13 @@ func (x *declaration) at(op string, key compoundkey.Part, in *string) (at tables
 // Get reads the entity that has a key. It returns tables.ErrNotFound if none has it. Requests: 1; while a change of the
 // entity is under way, 2, or 3 if no entity has the key.
 func (x *Unique[T, K]) Get(ctx context.Context, key K) (*T, error) {
-	return driver.Got[T](x.get(ctx, "Get", compoundkey.Of(key), x.group, x.index.Project))
+	return driver.Got[T](x.of.get(ctx, "Get", compoundkey.Of(key), x.group, x.of.index.Project))
 }
 
 // GetFull does what Get does, and reads the whole entity from its own row, for an index with Options.Project. Requests: 2;
 // 3 if an entity that had the key has lost it meanwhile.
 func (x *Unique[T, K]) GetFull(ctx context.Context, key K) (*T, error) {
-	return driver.Got[T](x.get(ctx, "GetFull", compoundkey.Of(key), x.group, []string{}))
+	return driver.Got[T](x.of.get(ctx, "GetFull", compoundkey.Of(key), x.group, []string{}))
 }
 
 // get reads the entity with an index key. keep names the properties to read from copies.
@@ -228,7 +228,7 @@ func (x *declaration) get(ctx context.Context, op string, key compoundkey.Part, 
 // All yields the entities that have a key, in the order of their own keys. Errors are those of Range. Requests: 1 for each page of
 // at most 1,000, and those of Range for copies that are being changed.
 func (x *Index[T, K]) All(ctx context.Context, key K) iter.Seq2[*T, error] {
-	return streams.Typed[T](x.all(ctx, compoundkey.Of(key), x.group))
+	return streams.Typed[T](x.of.all(ctx, compoundkey.Of(key), x.group))
 }
 
 // all yields the entities that have an index key.
@@ -256,7 +256,7 @@ func (x *declaration) all(ctx context.Context, part compoundkey.Part, in *string
 // Error.OfRow, and the loop may continue. It yields any other error once, as the last element. Requests: 1 for each page of
 // at most 1,000, in each of the partitions of Options.Spread, and 1 for each copy whose entity is being changed.
 func (x *reader[T, K]) Range(ctx context.Context, intervals ...compoundkey.Interval[K]) iter.Seq2[*T, error] {
-	return streams.Typed[T](x.between(ctx, keyindex.Within(intervals), x.group))
+	return streams.Typed[T](x.of.between(ctx, keyindex.Within(intervals), x.group))
 }
 
 // between yields the entities whose keys are in a span.
@@ -288,7 +288,7 @@ func (x *declaration) between(ctx context.Context, span compoundkey.Span, in *st
 // partitions, and its order is that of the partitions. If the index was not given to a repository, Plan and the methods
 // that would send the query return tables.ErrWiring. Query itself makes no request.
 func (x *reader[T, K]) Query(intervals ...compoundkey.Interval[K]) tables.Query[T] {
-	return tables.Query[T](x.query(keyindex.Within(intervals), x.group))
+	return tables.Query[T](x.of.query(keyindex.Within(intervals), x.group))
 }
 
 // query returns a query of the entities whose keys are in a span.
