@@ -1,7 +1,6 @@
 package compoundkey
 
 import (
-	"reflect"
 	"time"
 )
 
@@ -27,47 +26,3 @@ type Folded string
 
 // Newest is a time in a key that sorts the newest first.
 type Newest time.Time
-
-// Of returns the Part of a key. For a key that is not in an index, such as the empty string, it returns the zero Part, which Join and
-// Tuple refuse: for an element that may be empty, use String or Time.
-func Of[K Key](k K) Part {
-	var empty bool
-	switch t := any(k).(type) {
-	case time.Time:
-		empty = t.IsZero() // in any location
-	case Newest:
-		empty = time.Time(t).IsZero()
-	default:
-		v := reflect.ValueOf(k)
-		empty = v.IsZero() && !v.CanInt() && !v.CanUint()
-	}
-	if empty {
-		return Part{}
-	}
-	return partOf(k)
-}
-
-// partOf returns the Part of a Key, also of a key that is not in an index.
-func partOf(k any) Part {
-	switch k := k.(type) {
-	case Part:
-		return k
-	case Folded:
-		return Fold(string(k))
-	case time.Time:
-		return Time(k)
-	case Newest:
-		return TimeDesc(time.Time(k))
-	}
-	v := reflect.ValueOf(k)
-	switch {
-	case v.Kind() == reflect.String:
-		return String(v.String())
-	case v.CanInt():
-		return Int(v.Int(), maxIntWidth)
-	case v.CanUint():
-		return Uint(v.Uint(), maxUintWidth)
-	}
-	id, _ := v.Convert(reflect.TypeFor[[16]byte]()).Interface().([16]byte) // the only other Key
-	return UUID(id)
-}

@@ -51,8 +51,8 @@ func (r DeleteReport) String() string { return tally.Text(r) }
 // indexes, lists, blobs, counts, and rows in other partitions. Then it runs Repair for the partition, which deletes what remains of
 // entities that are gone, such as copies in other partitions that an earlier run has left when it was interrupted.
 //
-// End the tenant's writes before: what is written meanwhile may stay. Effects of patterns attached with Async, and blobs of large properties, are
-// deleted by the worker (see Start). It does not delete rows that no repository of the store knows, tables of a RunTimeTable, messages of your own
+// End the tenant's writes before: what is written meanwhile may stay. Effects of patterns attached with Async are deleted by the worker (see
+// Start), and a blob whose delete failed, or was cut off, by largeentities.Property.Sweep. It does not delete rows that no repository of the store knows, tables of a RunTimeTable, messages of your own
 // queues, and backups. It can be interrupted anywhere and run again or resumed.
 //
 // Requests: for each repository those of a query of the partition, of BulkNonAtomic with BulkDelete, and of Repair with the partition, which

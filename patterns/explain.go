@@ -42,8 +42,8 @@ type ExplainedRow struct {
 
 // explained prepares the change that Explain explains.
 func explained(ctx context.Context, r *engine.Engine, op string, kind driver.ChangeKind, v any) (*engine.Work, error) {
-	if err := r.Usable(op); err != nil {
-		return nil, err
+	if r == nil {
+		return nil, engine.ErrNil(op)
 	}
 	switch kind {
 	case driver.ChangeInsert:

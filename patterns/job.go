@@ -95,8 +95,8 @@ func run[R any](ctx context.Context, r *engine.Engine, op string, o *JobOptions)
 
 // removeUnattached runs RemoveUnattached.
 func removeUnattached(ctx context.Context, r *engine.Engine, unattached []attachment, o *JobOptions) (RemoveReport, error) {
-	if err := r.Usable(jobs.Remove); err != nil {
-		return RemoveReport{}, err
+	if r == nil {
+		return RemoveReport{}, engine.ErrNil(jobs.Remove)
 	}
 	patterns, err := unattachedIn(r, unattached)
 	if err != nil {

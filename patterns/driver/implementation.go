@@ -265,11 +265,9 @@ type Reconciliation struct {
 	Key    tables.Key
 	Entity any               // nil if the entity does not exist
 	Stored tables.Properties // all properties of the entity, as stored
-	Keys   []string
-	// Received reports that Keys come from a queue message, which anyone who can write to the queue may have
-	// forged. If Received is true, check that a key belongs to the entity before you change or delete what the
-	// key names. Received is false if the writer itself calls Reconcile.
-	Received bool
+	// Keys come, in a worker, from a queue message, which anyone who can write to the queue may have forged: check that a key can be the
+	// entity's before you change or delete what it names.
+	Keys []string
 	// ChangeID identifies the change set whose message names the keys. The writer and every delivery of the
 	// message have the same ChangeID. Another attempt to make the change has another message and another
 	// ChangeID.

@@ -28,8 +28,8 @@ const op = "BulkNonAtomic"
 
 // NonAtomic implements Repository.BulkNonAtomic.
 func NonAtomic(ctx context.Context, r *engine.Engine, entities iter.Seq2[any, error], options *entity.BulkOptions) (entity.BulkReport, error) {
-	if err := r.Usable(op); err != nil {
-		return entity.BulkReport{}, err
+	if r == nil {
+		return entity.BulkReport{}, engine.ErrNil(op)
 	}
 	w, err := newWriter(r, options)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
-// preflight detects an invalid set before its intent is stored.
+// preflight detects an invalid set before anything is stored outside of the partition.
 func (s *Set) preflight(ctx context.Context) error {
 	d := &draft{set: s}
 	for _, w := range s.members {
@@ -56,7 +56,7 @@ func (d *draft) check() error {
 func (d *draft) preflight(ctx context.Context, w *Work) error {
 	w.Copies() // cache the copies before w is copied, so that the preflight and the change share the cache
 	if w.engine.spills {
-		trial := *w // Store writes outside, so it must not run before the intent is stored
+		trial := *w // Store writes outside, which it must not do before the whole set is checked
 		state := *trial.State
 		trial.State = &state // a copy, so that what the preflight sets is discarded
 		trial.Change.DryRun = true
@@ -101,7 +101,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 			return err
 		}
 		meta := r.Codec.Meta(v)
-		old = stateOf(meta)
+		old = core.StateOf(meta)
 		w.Old, w.Etag = old, meta.ETag
 	}
 	if err := r.checkKnown(w); err != nil {

@@ -169,8 +169,8 @@ func (r *Engine) Stage(x *core.Transaction, prepare func(ctx context.Context, op
 		x.SetChangeSet(t)
 	}
 	t.changes = append(t.changes, stagedChange{number: x.NextChange() + 1, engine: r, prepare: func(ctx context.Context) (*Work, error) {
-		if err := r.Usable(op); err != nil {
-			return nil, err
+		if r == nil {
+			return nil, ErrNil(op)
 		}
 		if !x.Table().Same(r.Table) {
 			return nil, r.Invalid(op, entity.Key{}, fmt.Errorf("the transaction is on table %s; make it with NewTransaction of the repository's table", x.Table().Name()))

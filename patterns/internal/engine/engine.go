@@ -129,18 +129,15 @@ func (r *Engine) refuseClearText() error {
 	return nil
 }
 
-// Usable returns an error for the engine of a nil Repository, which is nil.
-func (r *Engine) Usable(op string) error {
-	if r == nil {
-		return errs.Wiringf(op, "", "the repository is nil; make it with NewRepository, and look at its error")
-	}
-	return nil
+// ErrNil returns the error of an operation of a nil Repository, whose engine is nil.
+func ErrNil(op string) error {
+	return errs.Wiringf(op, "", "the repository is nil; make it with NewRepository, and look at its error")
 }
 
 // Entities returns the source of the entities. That of a nil Engine returns an error.
 func (r *Engine) Entities() *core.Source {
-	if err := r.Usable("Query"); err != nil {
-		return &core.Source{Err: err}
+	if r == nil {
+		return &core.Source{Err: ErrNil("Query")}
 	}
 	return &r.Primary
 }
@@ -158,8 +155,8 @@ func (r *Engine) State(v any) *core.State { return core.StateOf(r.Codec.Meta(v))
 
 // Get reads one entity by its own row. Requests: 1.
 func (r *Engine) Get(ctx context.Context, op string, key entity.Key) (any, error) {
-	if err := r.Usable(op); err != nil {
-		return nil, err
+	if r == nil {
+		return nil, ErrNil(op)
 	}
 	if err := r.Schema.Own.CheckPartition(key.Partition); err != nil {
 		return nil, r.Invalid(op, key, err)

@@ -104,7 +104,7 @@ func (r *Engine) RunReconcile(ctx context.Context, all []*Again) error {
 		return err
 	}
 	err = r.Schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) (rest intents.Rest, err error) {
-		err = r.converge(ctx, intent.ID, false, targets)
+		err = r.converge(ctx, intent.ID, targets)
 		known := false
 		for i, t := range targets {
 			all[i].Err = t.err
@@ -223,7 +223,7 @@ func (r *Engine) BulkRows() int {
 // copy or by another repository, or because its row does not list all indexes. If partial is set, Rebases also
 // returns true for an entity that was read through a projection.
 func (r *Engine) Rebases(v any, partial bool) bool {
-	s := stateOf(r.Codec.Meta(v))
+	s := core.StateOf(r.Codec.Meta(v))
 	if s == nil {
 		return false
 	}

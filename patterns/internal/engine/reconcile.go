@@ -44,7 +44,7 @@ func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err erro
 		}
 		targets[i] = &target{Member: m}
 	}
-	return r.converge(ctx, intent.ID, true, targets)
+	return r.converge(ctx, intent.ID, targets)
 }
 
 // target is a member of an intent whose outside effects are to be reconciled.
@@ -122,16 +122,15 @@ func (r *Engine) atOnce(outside map[string][]string) (own map[string][]string, l
 
 // convergence reconciles targets until no entity has changed during a round.
 type convergence struct {
-	engine   *Engine
-	change   string // ID of the message's change
-	received bool   // the intent's keys come from a message and may be forged
-	targets  []*target
-	open     []*target // not done, and not failed
+	engine  *Engine
+	change  string // ID of the message's change
+	targets []*target
+	open    []*target // not done, and not failed
 }
 
 // converge reconciles targets: the first round, and then further rounds until no entity has changed.
-func (r *Engine) converge(ctx context.Context, change string, received bool, targets []*target) error {
-	c := &convergence{engine: r, change: change, received: received, targets: targets}
+func (r *Engine) converge(ctx context.Context, change string, targets []*target) error {
+	c := &convergence{engine: r, change: change, targets: targets}
 	c.apply(ctx)
 	return c.close(ctx)
 }
@@ -225,7 +224,7 @@ func (c *convergence) round(ctx context.Context) {
 			if len(keys) == 0 || t.err != nil {
 				continue
 			}
-			rec := driver.NewReconciliation(p.Name, driver.Reconciliation{Key: t.Key, Keys: keys, Received: c.received, ChangeID: c.change})
+			rec := driver.NewReconciliation(p.Name, driver.Reconciliation{Key: t.Key, Keys: keys, ChangeID: c.change})
 			if t.seen.row != nil {
 				rec.Entity, rec.Stored = t.seen.entity, t.seen.row.Properties
 			}

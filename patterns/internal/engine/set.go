@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/core"
 	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
-	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/tablerow"
@@ -38,6 +37,8 @@ type Set struct {
 	marking       *marking                // the copies in other partitions that are marked for the present attempt, nil for none
 	rest          []func(context.Context) // what transforms have left to do
 	committed     bool
+	outcome       marks.Outcome // of the present attempt
+	bounded       bool          // the present attempt ends at the first deadline of what transforms have stored
 	etags         []azcore.ETag // for each of the caller's changes
 }
 
@@ -111,8 +112,11 @@ var errReplanned = errors.New("concurrent writers changed the entities that patt
 // runOnce is one attempt of Run, with at most one intent.
 func (s *Set) runOnce(ctx context.Context) error {
 	intends, spills := s.reach()
-	if !intends && !spills {
-		return s.commit(ctx, nil)
+	commit := s.commit
+	if spills {
+		commit = s.commitBounded
+	} else if !intends {
+		return commit(ctx, nil)
 	}
 	if err := s.preflight(ctx); err != nil {
 		return err
@@ -122,9 +126,9 @@ func (s *Set) runOnce(ctx context.Context) error {
 		return err
 	}
 	if len(intent.Members) == 0 {
-		return s.commit(ctx, nil)
+		return commit(ctx, nil)
 	}
-	return s.runIntent(ctx, intent)
+	return s.runIntent(ctx, intent, commit)
 }
 
 // Complete calls the patterns' Complete for the entities, and adds companions, for the first time.
@@ -212,14 +216,14 @@ func (s *Set) runner() (intents.Runner, error) {
 
 // runIntent makes the changes under an intent. After the transaction was applied, it returns no error even if
 // effects outside of the partition fail: the intent then remains for a worker.
-func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
+func (s *Set) runIntent(ctx context.Context, intent intents.Intent, commit func(context.Context, *intents.Intent) error) error {
 	runner, err := s.runner()
 	if err != nil {
 		return err
 	}
 	named, failed := s.members, false
 	err = runner.Run(ctx, intent, func(ctx context.Context) error {
-		err := s.commit(ctx, &intent)
+		err := commit(ctx, &intent)
 		failed = err != nil
 		return err
 	}, func(ctx context.Context) (intents.Rest, error) {
@@ -240,25 +244,8 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 // one of the caller's entities. intent names the effects that a plan may have; it is nil for a set that can
 // have no such effects.
 func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
-	outcome := marks.Refused
-	defer func() { s.settle(ctx, outcome, (*background.Tasks).Do) }()
-	if _, spills := s.reach(); !spills {
-		return s.attempt(ctx, intent, &outcome)
-	}
-	bounded, done := lease.Bounded(ctx) // ends at the first deadline of what transforms have stored
-	defer func() {
-		done()
-		s.after(ctx, outcome)
-	}()
-	err := s.attempt(bounded, intent, &outcome)
-	if late := context.Cause(bounded); late != nil && ctx.Err() == nil && outcome == marks.Refused {
-		return s.located(&entity.Error{Kind: entity.ErrUnavailable, Err: late})
-	}
-	return err
-}
-
-// attempt makes the attempts of commit, and sets the outcome of the last one.
-func (s *Set) attempt(ctx context.Context, intent *intents.Intent, outcome *marks.Outcome) error {
+	s.outcome = marks.Refused
+	defer func() { s.settle(ctx, s.outcome, (*background.Tasks).Do) }()
 	for attempt := 0; ; {
 		d, err := s.Draft(ctx)
 		if err != nil {
@@ -271,12 +258,12 @@ func (s *Set) attempt(ctx context.Context, intent *intents.Intent, outcome *mark
 			etags, writeID, err = s.table.CommitWithin(ctx, s.bounds(), s.own[0].Op, d.Writes...)
 		}
 		if err == nil {
-			*outcome = marks.Committed
+			s.outcome = marks.Committed
 			s.Finish(d, etags, writeID)
 			return nil
 		}
 		if errors.Is(err, entity.ErrUnknownOutcome) {
-			*outcome = marks.Unknown
+			s.outcome = marks.Unknown
 		}
 		again, learned := false, false
 		if marked != nil { // the error is located; a companion that has changed is read again
@@ -322,10 +309,13 @@ func (s *Set) bounds() (b core.Bounds) {
 	return b
 }
 
-// stillNamed returns errReplanned if the intent does not cover the present plan: the plan touches a key that
-// the intent does not name.
+// stillNamed returns errReplanned if the intent does not cover the present plan: the plan touches a key that the intent does not name, or a
+// new companion stores something that has a deadline, and nothing ends at it.
 func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
-	if intends, _ := s.reach(); !intends {
+	switch intends, spills := s.reach(); {
+	case spills && !s.bounded:
+		return errReplanned
+	case !intends:
 		return nil
 	}
 	now, err := s.Intent(ctx)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/tablepatterns/tablepatterns/entity"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/marks"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
@@ -12,14 +14,25 @@ import (
 // deadline for the transaction. What no row refers to afterwards is removed once the outcome is known. What is left of a process that dies, or
 // of a transaction with an unknown outcome, the pattern's own sweep removes. Package internal/models/blobs explores this protocol.
 
-// after collects what transforms have left to do. If the outcome of the transaction is unknown, they must do nothing.
-func (s *Set) after(ctx context.Context, o marks.Outcome) {
+// commitBounded does what commit does, and ends at the first deadline of what transforms have stored. Then it collects what they have left to
+// do: nothing if the outcome of the transaction is unknown.
+func (s *Set) commitBounded(ctx context.Context, intent *intents.Intent) error {
+	bounded, done := lease.Bounded(ctx)
+	defer done()
+	s.bounded = true
+	err := s.commit(bounded, intent)
+	late := context.Cause(bounded)
+	s.bounded = false
 	for _, w := range s.members {
-		if o != marks.Unknown {
-			w.resolved(ctx, w.Change.Stored, o == marks.Committed)
+		if s.outcome != marks.Unknown {
+			w.resolved(ctx, w.Change.Stored, s.outcome == marks.Committed)
 		}
 		s.rest, w.rest = append(s.rest, w.rest...), nil
 	}
+	if late != nil && ctx.Err() == nil && s.outcome == marks.Refused {
+		return s.located(&entity.Error{Kind: entity.ErrUnavailable, Err: late})
+	}
+	return err
 }
 
 // finishSpills does what transforms have left to do, in the background.

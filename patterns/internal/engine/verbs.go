@@ -40,7 +40,7 @@ func (r *Engine) wholeKey(op string, v any) (entity.Key, error) {
 		return entity.Key{}, r.Invalid(op, entity.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
 	}
 	key := r.Schema.Key(v)
-	if meta := r.Codec.Meta(v); stateOf(meta) != nil && stateOf(meta).Partial {
+	if meta := r.Codec.Meta(v); core.StateOf(meta) != nil && core.StateOf(meta).Partial {
 		return key, r.Invalid(op, key, core.ErrPartial)
 	}
 	return key, nil
@@ -61,10 +61,10 @@ func (r *Engine) Replacing(op string, v any) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if key != stateOf(meta).Key {
-		return nil, r.Invalid(op, stateOf(meta).Key, errKeyChanged)
+	if key != core.StateOf(meta).Key {
+		return nil, r.Invalid(op, core.StateOf(meta).Key, errKeyChanged)
 	}
-	return &Work{Op: op, Entity: v, Etag: meta.ETag, Old: stateOf(meta), Change: driver.Change{Kind: driver.ChangeReplace, Key: key, Entity: v}}, nil
+	return &Work{Op: op, Entity: v, Etag: meta.ETag, Old: core.StateOf(meta), Change: driver.Change{Kind: driver.ChangeReplace, Key: key, Entity: v}}, nil
 }
 
 var errKeyChanged = errors.New("the entity's key has changed; insert it under the new key and delete the old entity")
@@ -75,7 +75,7 @@ func (r *Engine) Known(op string, v any) (*entity.Meta, error) {
 		return nil, r.Invalid(op, entity.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
 	}
 	meta := r.Codec.Meta(v)
-	if stateOf(meta) == nil || meta.ETag == "" {
+	if core.StateOf(meta) == nil || meta.ETag == "" {
 		return nil, r.Invalid(op, r.Schema.Key(v), fmt.Errorf("the entity was not read before; read it, or use Upsert or the unconditional form"))
 	}
 	return meta, nil
@@ -133,7 +133,7 @@ func (r *Engine) Overwriting(op string, key entity.Key, v, old any) *Work {
 	w := &Work{Op: op, Entity: v, Change: driver.Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}
 	if old != nil {
 		meta := r.Codec.Meta(old)
-		w.Change.Kind, w.Old, w.Etag = driver.ChangeReplace, stateOf(meta), meta.ETag
+		w.Change.Kind, w.Old, w.Etag = driver.ChangeReplace, core.StateOf(meta), meta.ETag
 	}
 	return w
 }
@@ -142,8 +142,8 @@ func (r *Engine) Overwriting(op string, key entity.Key, v, old any) *Work {
 // conflict it waits, with jitter, and does both again, up to the given number of attempts. Telemetry records
 // all attempts as one operation. attempts is 0 for Schema.MaxAttempts.
 func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func(context.Context) (*Work, error)) error {
-	if err := r.Usable(op); err != nil {
-		return err
+	if r == nil {
+		return ErrNil(op)
 	}
 	attempts = cmp.Or(attempts, r.Schema.MaxAttempts)
 	inner, span := r.Table.Account().Telemetry().Begin(ctx, telemetry.Tables, op, r.Table.Name())
@@ -194,14 +194,14 @@ func (r *Engine) Deleting(ctx context.Context, op string, v any, fetched Fetched
 	if err != nil {
 		return nil, err
 	}
-	w := &Work{Op: op, Entity: v, Etag: meta.ETag, Old: stateOf(meta), Change: driver.Change{Kind: driver.ChangeDelete, Key: stateOf(meta).Key, Entity: v}}
-	if stateOf(meta).Partial {
-		whole, _, err := r.whole(ctx, op, stateOf(meta), meta.ETag, fetched)
+	w := &Work{Op: op, Entity: v, Etag: meta.ETag, Old: core.StateOf(meta), Change: driver.Change{Kind: driver.ChangeDelete, Key: core.StateOf(meta).Key, Entity: v}}
+	if core.StateOf(meta).Partial {
+		whole, _, err := r.whole(ctx, op, core.StateOf(meta), meta.ETag, fetched)
 		if err != nil {
 			return nil, err
 		}
 		m := r.Codec.Meta(whole)
-		w.Change.Entity, w.Old, w.Etag = whole, stateOf(m), m.ETag
+		w.Change.Entity, w.Old, w.Etag = whole, core.StateOf(m), m.ETag
 	}
 	return w, nil
 }
@@ -222,7 +222,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key entity.Key) error 
 			return nil, &entity.Error{Op: op, Table: r.Table.Name(), Key: errs.Loggable(key), Kind: entity.ErrNotFound}
 		}
 		meta := r.Codec.Meta(old)
-		return &Work{Op: op, Etag: meta.ETag, Old: stateOf(meta), Change: driver.Change{Kind: driver.ChangeDelete, Key: key, Entity: old}}, nil
+		return &Work{Op: op, Etag: meta.ETag, Old: core.StateOf(meta), Change: driver.Change{Kind: driver.ChangeDelete, Key: key, Entity: old}}, nil
 	})
 }
 
@@ -268,17 +268,17 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 	if err != nil {
 		return nil, err
 	}
-	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Old: stateOf(meta), Change: driver.Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v}}
+	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Old: core.StateOf(meta), Change: driver.Change{Kind: driver.ChangeMerge, Key: core.StateOf(meta).Key, Entity: v, Given: v}}
 	w.State = &driver.ChangeState{Given: merged}
-	if len(r.Patterns) > 0 || stateOf(meta).Partial {
+	if len(r.Patterns) > 0 || core.StateOf(meta).Partial {
 		if err := r.mergeIntoWhole(ctx, w, meta, fetched); err != nil {
 			return nil, err
 		}
 	}
 	w.written = func() {
 		written := r.Codec.Meta(w.Entity)
-		next := *stateOf(written)
-		next.Partial = stateOf(meta).Partial // v still lacks the properties that its projection did not read
+		next := *core.StateOf(written)
+		next.Partial = core.StateOf(meta).Partial // v still lacks the properties that its projection did not read
 		meta.ETag = written.ETag
 		core.SetState(meta, &next)
 		if len(w.completed) > 0 {
@@ -290,23 +290,23 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 
 // mergeIntoWhole sets w.Entity to the entity as the merge will store it, which the patterns get.
 func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *entity.Meta, fetched Fetched) error {
-	old, row, err := r.whole(ctx, w.Op, stateOf(meta), meta.ETag, fetched)
+	old, row, err := r.whole(ctx, w.Op, core.StateOf(meta), meta.ETag, fetched)
 	if err != nil {
 		return err
 	}
 	m := r.Codec.Meta(old)
-	w.Old, w.Etag = stateOf(m), m.ETag
+	w.Old, w.Etag = core.StateOf(m), m.ETag
 	w.base = row.Properties
 	plain, err := r.Codec.Encode(old)
 	if err != nil {
-		return r.Invalid(w.Op, stateOf(meta).Key, err)
+		return r.Invalid(w.Op, core.StateOf(meta).Key, err)
 	}
 	if err := r.Codec.Decode(overlay(plain, w.State.Given), w.Entity); err != nil {
-		return r.Primary.DecodeError(w.Op, stateOf(meta).Key, err)
+		return r.Primary.DecodeError(w.Op, core.StateOf(meta).Key, err)
 	}
-	r.Codec.SetKey(w.Entity, stateOf(meta).Key)
-	if r.Schema.Key(w.Entity) != stateOf(meta).Key {
-		return r.Invalid(w.Op, stateOf(meta).Key, errKeyChanged)
+	r.Codec.SetKey(w.Entity, core.StateOf(meta).Key)
+	if r.Schema.Key(w.Entity) != core.StateOf(meta).Key {
+		return r.Invalid(w.Op, core.StateOf(meta).Key, errKeyChanged)
 	}
 	w.Change.Entity = w.Entity
 	return nil
@@ -318,9 +318,9 @@ func (r *Engine) Merged(op string, v any, names []string) (*entity.Meta, entity.
 	if err != nil {
 		return nil, nil, err
 	}
-	given, err := r.merged(v, stateOf(meta), names)
+	given, err := r.merged(v, core.StateOf(meta), names)
 	if err != nil {
-		return nil, nil, r.Invalid(op, stateOf(meta).Key, err)
+		return nil, nil, r.Invalid(op, core.StateOf(meta).Key, err)
 	}
 	return meta, given, nil
 }
@@ -360,13 +360,10 @@ func overlay(base, top entity.Properties) entity.Properties {
 	return out
 }
 
-// stateOf returns the state that a repository has stored in a Meta, nil for none.
-func stateOf(meta *entity.Meta) *core.State { return core.StateOf(meta) }
-
 // Check implements Repository.Check.
 func (r *Engine) Check(ctx context.Context, v any) error {
-	if err := r.Usable("Check"); err != nil {
-		return err
+	if r == nil {
+		return ErrNil("Check")
 	}
 	w, err := r.Inserting("Check", v)
 	if err != nil {

@@ -147,8 +147,8 @@ type job struct {
 
 // newJob returns a run with checked options; nil is the same as the zero value.
 func newJob(r *engine.Engine, op string, o *Options) (*job, error) {
-	if err := r.Usable(op); err != nil {
-		return nil, err
+	if r == nil {
+		return nil, engine.ErrNil(op)
 	}
 	j := &job{r: r, op: op, options: *cmp.Or(o, &Options{}), id: tablerow.NewWriteID(), began: time.Now()}
 	if err := j.options.check(op, r.Patterns); err != nil {

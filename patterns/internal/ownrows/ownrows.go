@@ -116,20 +116,21 @@ func (r *Rows) Meets(key entity.Key, p entity.Properties) bool {
 	return r.where == nil || core.Meets(r.where, key, p)
 }
 
+var errEmptyPartition = errors.New("the partition key is empty; set the field from which Schema.Key makes it, or set Schema.AllowEmptyPartition")
+
 // CheckPartition returns an error for an empty partition key that the schema does not allow.
 func (r *Rows) CheckPartition(partition string) error {
 	if partition == "" && !r.EmptyPartition {
-		return errors.New("the partition key is empty; set the field from which Schema.Key makes it, or set Schema.AllowEmptyPartition")
+		return errEmptyPartition
 	}
 	return nil
 }
 
 // Check returns an error for an entity that no query of the repository would find, or without a partition key.
 func (r *Rows) Check(key entity.Key, p entity.Properties) error {
-	if err := r.CheckPartition(key.Partition); err != nil {
-		return errs.Invalid("", err)
-	}
 	switch {
+	case key.Partition == "" && !r.EmptyPartition:
+		return errs.Invalid("", errEmptyPartition)
 	case !r.Span.Contains(key.Row):
 		if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 			return errs.Invalid("", err) // report the illegal key, which is more specific than a key outside of the span
