@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/assert"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -313,4 +314,36 @@ func TestOwnersOnly(t *testing.T) {
 	_, err = index.Query().Where(tables.Eq("Name", "x")).First(ctx)
 	harness.WantKind(t, err, tables.ErrInvalid)
 	wantRequests(0, nil)
+}
+
+// TestSeveralUniqueKeys: an entity has several keys of its own, and gives up those that it no longer has.
+func TestSeveralUniqueKeys(t *testing.T) {
+	type pupil struct {
+		tables.Meta
+		PartitionKey, RowKey string
+		Emails               []string `table:",json"`
+	}
+	ctx, s := t.Context(), storagetest.Open(t)
+	account := assert.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	table := account.Table(s.TableName(t))
+	assert.Check(t, table.Create(ctx))
+	byEmail := interpartition.NewMultiUnique("email", func(p *pupil) []compoundkey.Folded {
+		var all []compoundkey.Folded
+		for _, e := range p.Emails {
+			all = append(all, compoundkey.Folded(e))
+		}
+		return all
+	}, nil)
+	pupils := assert.Must[*patterns.Repository[pupil]](t)(patterns.NewRepository(table, patterns.Schema[pupil]{Prefix: "pupil"}, byEmail))
+	ann := &pupil{PartitionKey: "a", RowKey: "pupil_ann", Emails: []string{"ann@home", "", "ann@work", "ANN@home"}}
+	assert.Check(t, pupils.Insert(ctx, ann))
+	harness.WantKind(t, pupils.Insert(ctx, &pupil{PartitionKey: "b", RowKey: "pupil_bob", Emails: []string{"Ann@Work"}}), tables.ErrDuplicate)
+	ann.Emails = []string{"ann@home"}
+	assert.Check(t, pupils.Replace(ctx, ann))
+	for email, want := range map[compoundkey.Folded]error{"Ann@Home": nil, "ann@work": tables.ErrNotFound} {
+		if _, err := byEmail.Get(ctx, email); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", email, err, want)
+		}
+	}
+	assert.Check(t, harness.Clean(ctx, pupils.Verify, nil))
 }

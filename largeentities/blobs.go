@@ -102,7 +102,7 @@ func (b *blobs) ownerOf(key tables.Key) blobowner.Owner {
 	return blobowner.Owner{What: "the entity", Prefix: entityPrefix(b.prefix, key), Labels: map[string]string{metaKey: encodeKey(key), blobowner.HomeLabel: b.home}}
 }
 
-// checkOwn returns an error for a name that no blob of the entity can have. Every name that was read from a row or a message is checked
+// checkOwn returns an error for a name that no blob of the entity can have. Every name that was read from a row is checked
 // before a request uses it.
 func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	if err := b.ownerOf(key).CheckName(name); err != nil {
@@ -130,10 +130,9 @@ func (b *blobs) check(ctx context.Context, op string, key tables.Key, name strin
 	return *there.ETag, nil
 }
 
-// removeUnread deletes a blob that no response has shown to be the entity's: only a message or a row has named it,
-// and whoever can write messages or rows can choose the name. A missing blob is not an error. If the blob's metadata do
-// not name the entity, removeUnread keeps the blob and writes a line to the log. An error would put the intent on the
-// poison queue, and the intent could never be carried out. Requests: 2.
+// removeUnread deletes a blob that no response has shown to be the entity's: only a row has named it, and whoever can write rows can choose
+// the name. A missing blob is not an error. If the blob's metadata do not name the entity, removeUnread keeps the blob and writes a line to
+// the log. Requests: 2.
 func (b *blobs) removeUnread(ctx context.Context, op string, key tables.Key, name string) error {
 	etag, err := b.check(ctx, op, key, name)
 	switch {

@@ -1,11 +1,9 @@
-// Package blobowner decides whether a blob whose name was read from a row or a message belongs to the entity, list or message
-// that it is used for.
+// Package blobowner decides whether a blob whose name was read from a row, a message or a blob belongs to its owner: an entity, a message or
+// a log.
 //
-// Rows and messages are input from outside. Without this check, an attacker who can write the rows of one
-// partition, or put a message on a queue, could make the library read, sign or delete any blob of the
-// container. So the library checks every such name with CheckName before a request names the blob, and the
-// blob's own metadata with CheckLabels whenever a response has it. If only a message names a blob, the
-// library reads the blob's metadata before it deletes the blob.
+// All of these are input from outside. Without this check, an attacker who can write the rows of one partition, or put a message on a
+// queue, could make the library read, sign or delete any blob of the container. So the library checks every such name with CheckName before a
+// request names the blob, and the blob's own metadata with CheckLabels whenever a response has it.
 package blobowner
 
 import (
@@ -22,7 +20,7 @@ const HomeLabel = "tphome"
 // ErrForeign means that a blob's name or metadata do not belong to the owner.
 var ErrForeign = errors.New("does not belong")
 
-// Owner describes the blobs that belong to one entity, list or message.
+// Owner describes the blobs that belong to one owner.
 type Owner struct {
 	What   string            // for errors, such as "the entity"
 	Prefix string            // begins the names of the owner's blobs and ends with a slash

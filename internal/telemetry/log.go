@@ -220,7 +220,7 @@ var lines = [...]LineInfo{
 		"One line for each queue."},
 	LineUnmatched: {"rows_unmatched", slog.LevelWarn, "none of the table's rows is an entity of the repository; check Rows, Mine and Where of the repository's schema",
 		"Store.Ready found that every query of the repository is empty. Harmless if the table has entities of other types and no entity of the repository was written yet."},
-	LineBlobKept: {"blob_kept", slog.LevelWarn, "a row or message named a blob whose metadata do not name the entity; the library keeps the blob",
+	LineBlobKept: {"blob_kept", slog.LevelWarn, "a row named a blob whose metadata do not name the entity; the library keeps the blob",
 		"Somebody changed the row, or the blob was copied or restored without its metadata. Sweep counts such a blob as Foreign."},
 	LineBlobLeft: {"blob_left", slog.LevelWarn, "a change or a sweep could not examine or delete a blob that perhaps no row names; the blob stays until a sweep",
 		"`error` says why: for example, the blob has a lease, or an immutability policy protects it. Sweep again when that has ended."},
