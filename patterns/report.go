@@ -13,7 +13,7 @@ type VerifyReport struct {
 	Candidates int64 // differences that Verify has rechecked
 	Findings   int64 // differences that exist
 	Marked     int64 // copies in indexes over partitions that are marked for longer than a change can take: readers follow them, which costs requests, and Repair settles them
-	// Unmatched names the repositories, separated by ", ", whose table has rows but no entities: Rows, Mine or Where of
+	// Unmatched names the repositories, separated by ", ", whose table has rows but no entities: Prefix, Rows, Mine or Where of
 	// the schema may be wrong. It is "" if Partitions is set, or if one request cannot read all rows that meet Rows
 	// and Where: with Mine, if more than 1,000 do.
 	Unmatched      string

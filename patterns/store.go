@@ -453,7 +453,7 @@ func (s *Store) Resources() []Resource {
 // says what to do: tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied or
 // tables.ErrUnavailable. It does not check whether the credential may write. Requests: 1 for each of Resources,
 // at most 8 at once. When Ready first succeeds, it makes up to 2 more for each repository whose schema has
-// Rows, Mine or Where. It logs a line (rows_unmatched) for a repository whose table has rows, of which none is
+// Prefix, Rows, Mine or Where. It logs a line (rows_unmatched) for a repository whose table has rows, of which none is
 // an entity of the repository; it checks only tables that one request can search completely. Until it finds nothing wrong, it also compares the first
 // entities of each repository, at most 20, with their copies in indexes, and returns tables.ErrWiring for an index that lacks most of them: it was never
 // filled, or its key function has changed; call Rebuild. That takes 1 request, and at most 20 for each index, or 40 if it lacks copies.

@@ -218,7 +218,7 @@ var lines = [...]LineInfo{
 		"The message is delivered again. Check that the poison queue exists."},
 	LineUnsigned: {"queue_unsigned", slog.LevelWarn, "messages of the queue are not authenticated: whoever can add messages can have the library repeat work on existing entities, and move entities of a known incarnation; set QueueOptions.SigningKeys",
 		"One line for each queue."},
-	LineUnmatched: {"rows_unmatched", slog.LevelWarn, "none of the table's rows is an entity of the repository; check Rows, Mine and Where of the repository's schema",
+	LineUnmatched: {"rows_unmatched", slog.LevelWarn, "none of the table's rows is an entity of the repository; check Prefix, Rows, Mine and Where of the repository's schema",
 		"Store.Ready found that every query of the repository is empty. Harmless if the table has entities of other types and no entity of the repository was written yet."},
 	LineBlobKept: {"blob_kept", slog.LevelWarn, "a row named a blob whose metadata do not name the entity; the library keeps the blob",
 		"Somebody changed the row, or the blob was copied or restored without its metadata. Sweep counts such a blob as Foreign."},

@@ -254,7 +254,7 @@ func (r *Engine) snapshotOf(ctx context.Context, op string, key entity.Key, row 
 	}
 	if row != nil && !r.Owns(row) {
 		return nil, &entity.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: driver.ErrUnknownPattern,
-			Err: errors.New("by Schema.Rows, Mine and Where of this program's repository, the row is not one of its entities; run workers of the build that wrote the intent")}
+			Err: errors.New("by Schema.Prefix, Rows, Mine and Where of this program's repository, the row is not one of its entities; run workers of the build that wrote the intent")}
 	}
 	v, row, err := r.LoadOwn(ctx, op, key, row)
 	if err != nil {

@@ -114,7 +114,7 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 			return nil, err
 		}
 		if insert && row != nil && !r.Owns(row) {
-			return nil, r.Invalid(op, key, errors.New("a row with this key exists that, by Schema.Rows, Mine and Where, is not an entity of the repository; choose another key, or correct the schema"))
+			return nil, r.Invalid(op, key, errors.New("a row with this key exists that, by Schema.Prefix, Rows, Mine and Where, is not an entity of the repository; choose another key, or correct the schema"))
 		}
 		old, err := r.LoadReplaced(ctx, op, key, row)
 		if err != nil {

@@ -74,7 +74,7 @@ func All(ctx context.Context, all []func(context.Context) error) error {
 }
 
 // Unmatched reports whether the repository's table has rows of which none is an entity of the repository: then
-// Rows, Mine or Where of the schema is probably wrong. It returns false if one request cannot search the whole
+// Prefix, Rows, Mine or Where of the schema is probably wrong. It returns false if one request cannot search the whole
 // table. Requests: 0 if the schema has none of the three, else at most 2.
 func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 	own := &r.Schema.Own
